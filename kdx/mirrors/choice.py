@@ -24,6 +24,15 @@ class MirrorName(StrEnum):
     WANDB = "wandb"
 
 
+_CLASSES = {
+    MirrorName.TENSORBOARD: "TensorBoard",
+    MirrorName.MLFLOW: "MLflow",
+    MirrorName.TRACKIO: "Trackio",
+    MirrorName.WANDB: "WandB",
+}
+"""The class of each, in a module of its own."""
+
+
 def require(name: MirrorName) -> None:
     """Raise KdxError if the program is not installed."""
     if find_spec(name) is None:
@@ -43,7 +52,7 @@ def opened_mirror(name: MirrorName, beside: Path, *, hint: str | None = None) ->
     """
     require(name)
     try:
-        with import_module(f"kdx.mirrors.{name}_mirror").open_mirror(beside) as mirror:
+        with getattr(import_module(f"kdx.mirrors.{name}_mirror"), _CLASSES[name])(beside) as mirror:
             yield mirror
     except KdxError:
         raise

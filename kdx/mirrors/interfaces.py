@@ -38,7 +38,10 @@ Known = Callable[[str], int]
 
 
 class Mirror(AbstractContextManager["Mirror"], ABC):
-    """Writes runs to another program, several side by side; each method raises what goes wrong there."""
+    """Writes runs to another program, several side by side; each method raises what goes wrong there.
+
+    Made of a path, to which an ending such as `.tensorboard` can be added, by a program without settings of its own.
+    """
 
     place: str | None = None
     """The folder or address where the runs are; not every mirror knows it before the first run has begun."""

@@ -23,7 +23,7 @@ _MOST_METRICS, _MOST_PARAMS, _LONGEST = 1000, 100, 6000
 class MLflow(Mirror):
     """Writes through MLflow's client; `mlflow ui` shows it."""
 
-    def __init__(self) -> None:
+    def __init__(self, beside: Path) -> None:
         self.place = without_password(get_tracking_uri())
         with _impatient():
             self._client = MlflowClient()
@@ -85,8 +85,3 @@ def _impatient() -> Iterator[None]:
 def _allowed(name: str) -> str:
     """A metric's name as MLflow takes it, which knows no `=`: `test/bleu/source-words:5-8`."""
     return re.sub(r"[^\w\-. :/]", ":", name)
-
-
-def open_mirror(beside: Path) -> Mirror:
-    """Return the mirror; MLflow's own settings say where it is."""
-    return MLflow()

@@ -17,9 +17,9 @@ from kdx.store.records import RunState
 class TensorBoard(Mirror):
     """Writes event files; the folder is read with `tensorboard --logdir`."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.place = str(folder)
+    def __init__(self, beside: Path) -> None:
+        self._folder = beside.with_name(f"{beside.name}.tensorboard")
+        self.place = str(self._folder)
         self._writers: dict[int, EventFileWriter] = {}
 
     def begin(self, run: MirroredRun) -> Known:
@@ -51,8 +51,3 @@ class TensorBoard(Mirror):
 def _events(folder: Path) -> Iterator[Event]:
     for file in sorted(folder.glob("events.out.tfevents.*")):
         yield from EventFileLoader(str(file)).Load()
-
-
-def open_mirror(beside: Path) -> Mirror:
-    """Return the mirror whose folder is beside the database."""
-    return TensorBoard(beside.with_name(f"{beside.name}.tensorboard"))

@@ -19,7 +19,7 @@ from kdx.store.records import RunState
 class Trackio(Mirror):
     """Writes through trackio's client; `trackio show` shows it."""
 
-    def __init__(self) -> None:
+    def __init__(self, beside: Path) -> None:
         self._runs: dict[int, Run] = {}
         server, _, _ = os.environ.get("TRACKIO_SERVER_URL", "").partition("?")  # after the ? is a secret
         self.place = os.environ.get("TRACKIO_SPACE_ID") or server or str(TRACKIO_DIR)
@@ -67,8 +67,3 @@ class Trackio(Mirror):
         for warning in self._warned:
             if isinstance(warning.message, UserWarning) and package in Path(warning.filename).parents:
                 raise warning.message
-
-
-def open_mirror(beside: Path) -> Mirror:
-    """Return the mirror; trackio's own settings say where it is."""
-    return Trackio()

@@ -12,7 +12,7 @@ from kdx.store.records import RunState
 class WandB(Mirror):
     """Writes through W&B's client."""
 
-    def __init__(self) -> None:
+    def __init__(self, beside: Path) -> None:
         self._runs: dict[int, wandb.Run] = {}
 
     def begin(self, run: MirroredRun) -> Known:
@@ -42,8 +42,3 @@ class WandB(Mirror):
 
     def end(self, run: MirroredRun, state: RunState) -> None:
         self._runs.pop(run.id).finish(0 if state in (RunState.COMPLETED, RunState.PRUNED) else 1)
-
-
-def open_mirror(beside: Path) -> Mirror:
-    """Return the mirror; W&B's own settings say where it is."""
-    return WandB()

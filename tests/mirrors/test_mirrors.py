@@ -252,14 +252,14 @@ def test_what_a_mirror_has_is_not_sent_again_and_the_rest_in_order():
 
 
 def test_seeds_of_a_long_name_have_folders_of_their_own(tmp_path):
-    mirror = TensorBoard(tmp_path)
+    mirror = TensorBoard(tmp_path / "runs")
     for seed in (0, 1):
         name = f"{'long choice of an axis · ' * 9}seed {seed}"
         run = MirroredRun(seed, f"abc-{seed}", "sweep", name, {})
         assert mirror.begin(run)("train/loss") == -1
         mirror.write(run, [Point("train/loss", 5, 1.0)])
         mirror.end(run, RunState.COMPLETED)
-    assert len([*tmp_path.glob("sweep/*")]) == 2 and mirror.begin(run)("train/loss") == 5
+    assert len([*tmp_path.glob("runs.tensorboard/sweep/*")]) == 2 and mirror.begin(run)("train/loss") == 5
     assert len(plain("漢" * 100).encode()) <= 100
 
 
@@ -276,7 +276,7 @@ def test_whatever_fails_in_a_program_is_an_error_with_its_name(tmp_path, monkeyp
     def fail(*_: object) -> None:
         raise ConnectionError("no https://me:secret@example.org\nfor a reason")
 
-    monkeypatch.setattr("kdx.mirrors.tensorboard_mirror.open_mirror", fail if fails == "open" else lambda _: Noted())
+    monkeypatch.setattr("kdx.mirrors.tensorboard_mirror.TensorBoard", fail if fails == "open" else lambda _: Noted())
     monkeypatch.setattr(Noted, fails, fail, raising=False)
     with (
         pytest.raises(KdxError) as caught,
