@@ -75,28 +75,28 @@ class RunRecord(NamedTuple):
     id: int
     cell_id: str
     seed: int
-    generation: int
+    generation: int = 0
     """0 for the first run; each deliberate repetition of a finished run adds one."""
-    state: RunState
-    attempt: int
+    state: RunState = RunState.PENDING
+    attempt: int = 0
     """Number of the last claim, which fences writes of earlier ones; 0 if the run was never claimed."""
-    owner: str | None
+    owner: str | None = None
     """The process that claimed the run, see `kdx.sweep.lease_holder`."""
-    lease_left: float | None
+    lease_left: float | None = None
     """Seconds until the claim lapses, negative if it has lapsed; None unless the run is running."""
-    progress_step: int
+    progress_step: int = 0
     """Highest optimiser step that the database knows of."""
-    stalls: int
+    stalls: int = 0
     """Number of attempts in a row that died without progress."""
-    valid_score: float | None
+    valid_score: float | None = None
     """Best value of the cell's selection metric."""
-    valid_step: int | None
+    valid_step: int | None = None
     """The step of that value."""
-    test_score: float | None
+    test_score: float | None = None
     """The same metric on the test split, with those weights."""
-    error: str | None
+    error: str | None = None
     """One line on why the run failed, diverged or was pruned, or lacked memory beside others."""
-    seconds: float | None
+    seconds: float | None = None
     """Sum of the wall times of the ended attempts."""
     undertrained: str | None = None
     """One line if a completed run's final validation loss is not below that of the unigram distribution, else None."""

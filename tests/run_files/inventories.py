@@ -21,9 +21,8 @@ NAMES = (
 
 def run(number: int, state: RunState = RunState.COMPLETED, **facts: object) -> RunRecord:
     """A run of the cell 000…0."""
-    usual = {"cell_id": "0" * 32, "seed": number, "generation": 0, "owner": "me", "lease_left": None}
-    usual |= {"attempt": 1, "progress_step": 0, "stalls": 0, "valid_score": 1.0, "valid_step": 1, "test_score": 1.0}
-    return RunRecord(**usual | {"id": number, "state": state, "error": None, "seconds": None} | facts)
+    usual = {"id": number, "cell_id": "0" * 32, "seed": number, "state": state, "attempt": 1, "owner": "me"}
+    return RunRecord(**usual | {"valid_score": 1.0, "valid_step": 1, "test_score": 1.0} | facts)
 
 
 def files(run: RunRecord, names: tuple[str, ...] = NAMES) -> list[RunFile]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,19 @@ def start(database: Database, run_id: int = 1, owner: str = "me") -> RunWriter:
 
 
 def run_that_ended(number: int, state: RunState, score: float | None) -> RunRecord:
-    usual = {"id": number, "cell_id": "0" * 32, "generation": 0, "attempt": 1, "owner": None, "lease_left": None}
-    usual |= {"progress_step": 7, "stalls": 0, "valid_step": 7, "test_score": None, "error": None, "seconds": 1.0}
-    return RunRecord(**usual, seed=number, state=state, valid_score=score)
+    return RunRecord(number, "0" * 32, number, state=state, attempt=1, progress_step=7, valid_score=score)
+
+
+WRITES: dict[str, Callable[[RunWriter], object]] = {
+    "begin": lambda writer: writer.begin({"cpu": "x"}, "data", "code", data_facts={"vocabulary_size": 9}),
+    "checkpoint": lambda writer: writer.checkpoint(4),
+    "record": lambda writer: writer.record([("valid/bleu", 2, 1.5), ("valid/bleu", 4, float("nan"))], 4),
+    "outputs": lambda writer: writer.outputs("test/translations", ["a", "b"]),
+    "documents": lambda writer: writer.documents("article", {"targets": [1], "nats": [0.5]}),
+    "complete": lambda writer: writer.complete(1.0, 4, 2.0, {}, 4),
+    "diverge": lambda writer: writer.diverge("NaN", 4),
+    "prune": lambda writer: writer.prune("worse", 4),
+    "interrupt": lambda writer: writer.interrupt(4),
+    "fail": lambda writer: writer.fail("error", "trace", 4),
+}
+"""All that an attempt writes."""

@@ -3,7 +3,7 @@ import os
 import time
 
 import pytest
-from stored import lapse, record, start, state
+from stored import WRITES, lapse, record, start, state
 
 from kdx.store import claims, reading, recording
 from kdx.store.claims import Fenced
@@ -34,13 +34,7 @@ def test_a_claimed_run_cannot_be_claimed(database: Database, sweep_id: int):
 
 @pytest.mark.parametrize("outcome", ["complete", "diverge", "prune", "fail"])
 def test_an_ended_run_cannot_be_claimed(database: Database, sweep_id: int, outcome: str):
-    hand = start(database)
-    {
-        "complete": lambda: hand.complete(1.0, 5, 1.0, {}, 10),
-        "diverge": lambda: hand.diverge("nan", 10),
-        "prune": lambda: hand.prune("worse than the median", 10),
-        "fail": lambda: hand.fail("no", "Traceback", 10),
-    }[outcome]()
+    WRITES[outcome](start(database))
     assert claims.claim(database, 1, "you", 60, dead_owners=["me"]) is None
 
 
@@ -193,18 +187,6 @@ def test_a_later_checkpoint_is_progress_where_the_rows_are_not(database: Databas
 
 
 # Losing the claim
-
-
-WRITES = {
-    "begin": lambda hand: hand.begin({}, "data", "code"),
-    "record": lambda hand: hand.record([("train/loss", 1, 1.0)], 1),
-    "outputs": lambda hand: hand.outputs("test/translations", ["x"]),
-    "complete": lambda hand: hand.complete(1.0, 1, 1.0, {}, 1),
-    "diverge": lambda hand: hand.diverge("nan", 1),
-    "prune": lambda hand: hand.prune("worse than the median", 1),
-    "interrupt": lambda hand: hand.interrupt(1),
-    "fail": lambda hand: hand.fail("no", "Traceback", 1),
-}
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)

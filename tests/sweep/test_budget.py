@@ -38,8 +38,7 @@ def plan(cells: int, seeds: int) -> Plan:
 
 
 def record(state: RunState = RunState.COMPLETED, **fields: object) -> RunRecord:
-    values = dict.fromkeys(RunRecord._fields) | {"id": 1, "cell_id": "c0", "seed": 0, "generation": 0, "state": state}
-    return RunRecord(**{**values, **fields})  # type: ignore[arg-type]
+    return RunRecord(1, "c0", 0, state=state, **fields)
 
 
 def to_start(of: Plan) -> list[Decision]:

@@ -25,12 +25,7 @@ PLAN = Plan("plan", (PlannedCell("a", 0, {}, SPEC), PlannedCell("b", 1, {}, SPEC
 
 
 def record(state: RunState, **fields) -> RunRecord:
-    usual = {
-        "id": 1, "cell_id": "a", "seed": 0, "generation": 0, "attempt": 1, "owner": None, "lease_left": None,
-        "progress_step": 40, "stalls": 0, "valid_score": None, "valid_step": None, "error": None, "seconds": None,
-        "test_score": 1.0 if state is RunState.COMPLETED else None,
-    }  # fmt: skip
-    return RunRecord(**{**usual, "state": state, **fields})
+    return RunRecord(1, "a", 0, **{"state": state, "attempt": 1, "progress_step": 40, **fields})
 
 
 def first(

@@ -17,10 +17,8 @@ EVERY = [*IfChanged]
 
 def decision(seed: int, action: Action = Action.CONTINUE, checkpoint: int | None = 30) -> Decision:
     record = RunRecord(
-        id=seed, cell_id="c", seed=seed, generation=0, state=RunState.INTERRUPTED, attempt=1, owner=None,
-        lease_left=None, progress_step=40, stalls=0, valid_score=None, valid_step=None, test_score=None, error=None,
-        seconds=None, checkpoint_step=checkpoint,
-    )  # fmt: skip
+        seed, "c", seed, state=RunState.INTERRUPTED, attempt=1, progress_step=40, checkpoint_step=checkpoint
+    )
     return Decision(PlannedRun(PlannedCell("c", 0, {}, SPEC), seed), record, action, "why")
 
 

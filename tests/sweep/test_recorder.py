@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 
 import pytest
 from clock import Clock
@@ -17,14 +16,6 @@ def clock(monkeypatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(module.time, "monotonic", clock)
     return clock
-
-
-@pytest.fixture
-def channels():
-    """The worker's end of the socket and the sweep's."""
-    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with here, there:
-        yield here, there
 
 
 def lines(capsys) -> list[str]:

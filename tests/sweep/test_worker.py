@@ -4,7 +4,6 @@ import contextlib
 import errno
 import os
 import signal
-import socket
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -26,14 +25,6 @@ from kdx.training.stopping import Stopped
 from kdx.training.sums import DocumentSums
 
 GRID = "name: one\ntask: translation\ndata: {corpus: synthetic-translation}\n"
-
-
-@pytest.fixture
-def channels():
-    """The worker's end of the socket and the sweep's."""
-    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with here, there:
-        yield here, there
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from sqlalchemy import select
-from stored import lapse, record, rows, start
+from stored import WRITES, lapse, record, rows, start
 from waiting import wait_until
 
 from kdx.errors import DatabaseError
@@ -55,21 +55,8 @@ def cut(monkeypatch: pytest.MonkeyPatch, at: str) -> Iterator[Cut]:
         yield found
 
 
-def begin(writer: RunWriter) -> None:
-    writer.begin({"cpu": "x"}, "data", "code", resumed_step=0, data_facts={"vocabulary_size": 9})
-
-
-WRITES: dict[str, Callable[[RunWriter], Any]] = {
-    "begin": begin,
-    "checkpoint": lambda writer: writer.checkpoint(4),
-    "record": lambda writer: writer.record([("valid/bleu", 2, 1.5), ("valid/bleu", 4, float("nan"))], 4),
-    "outputs": lambda writer: writer.outputs("test/translations", ["a", "b"]),
-    "documents": lambda writer: writer.documents("article", {"targets": [1], "nats": [0.5]}),
-    "complete": lambda writer: writer.complete(1.0, 4, 2.0, {}, 4),
-    "diverge": lambda writer: writer.diverge("NaN", 4),
-    "prune": lambda writer: writer.prune("worse", 4),
-    "interrupt": lambda writer: writer.interrupt(4),
-    "fail": lambda writer: writer.fail("error", "trace", 4),
+LEASED: dict[str, Callable[[RunWriter], Any]] = {
+    **WRITES,
     "renew": lambda writer: claims.renew(writer.database, writer.owner, 60),
     "abandon": lambda writer: claims.abandon(writer.database, writer.run_id, writer.owner, writer.attempt, "gone"),
 }
@@ -88,11 +75,11 @@ def content(database: Database) -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("at", ["before", "after"])
-@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("name", LEASED)
 def test_a_write_whose_connection_is_lost_stands_once(database: Database, plan_of, monkeypatch, name: str, at: str):
     recording.register(database, plan_of(1, 2), {"tables": []})
     first, second = (row.id for row in rows(database, run))
-    write = WRITES[name]
+    write = LEASED[name]
     lost, whole = start(database, first), start(database, second)
     with cut(monkeypatch, at) as counted:
         write(lost)
