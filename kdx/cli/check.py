@@ -11,9 +11,9 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import FOUND, as_json, say
 from kdx.cli.context import Answering
-from kdx.cli.loaded_report import LoadedReport, table_names
 from kdx.cli.named_runs import is_grid_file
 from kdx.cli.options import OnlyTable
+from kdx.cli.report import LoadedReport, table_names
 from kdx.cli.wording import count_of
 from kdx.errors import KdxError, did_you_mean, in_a_line
 from kdx.report.check import (

@@ -11,9 +11,9 @@ import typer
 
 from kdx.cli.console import say
 from kdx.cli.context import Answering, Context
-from kdx.cli.loaded_report import TEXTS
 from kdx.cli.named_runs import load_named
 from kdx.cli.options import Sweep
+from kdx.cli.report import TEXTS
 from kdx.cli.suggest import computing_options, resume, retry_runs
 from kdx.cli.wording import count_of
 from kdx.components.find import laid_out

@@ -7,15 +7,12 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.beside import BesideRuns
-from kdx.cli.budget import refuse_budget
 from kdx.cli.console import say, waits_for
 from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.options import Components, Hardware, Limit, Running, Slurm
-from kdx.cli.planned import announce
-from kdx.cli.running import FAILED, UNFINISHED
-from kdx.cli.searching import search_and_run
-from kdx.cli.submitting import submit_workers
+from kdx.cli.planned import announce, refuse_budget
+from kdx.cli.running import FAILED, UNFINISHED, search_and_run, submit_workers
 from kdx.cli.suggest import computing_options, retry
 from kdx.cli.wording import count_of
 from kdx.data.plan_corpora import prepare_data

@@ -13,8 +13,7 @@ from kdx.cli.context import Context, InDatabase
 from kdx.cli.named_runs import NamedRuns, named_runs
 from kdx.cli.options import ChosenRuns, Components, Hardware, Running, Slurm
 from kdx.cli.planned import announce
-from kdx.cli.running import FAILED, UNFINISHED, run_plan
-from kdx.cli.submitting import submit_workers
+from kdx.cli.running import FAILED, UNFINISHED, run_plan, submit_workers
 from kdx.cli.suggest import computing_options, resume, retry_runs
 from kdx.cli.wording import count_of, numbers_of
 from kdx.data.plan_corpora import prepare_data

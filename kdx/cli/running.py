@@ -1,27 +1,39 @@
 """Runs registered plans to their end, for all commands that start runs."""
 
 import faulthandler
+import os
 import signal
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from kdx.cli.budget import what_is_left_out
 from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.context import Context
+from kdx.cli.planned import what_is_left_out
 from kdx.cli.progress import Lines, progress
 from kdx.cli.suggest import computing_options, resume, retry
-from kdx.cli.wording import count_of, counts_of
+from kdx.cli.wording import choices_of, count_of, counts_of
+from kdx.components.find import laid_out
+from kdx.components.registry import components_of
+from kdx.errors import KdxError
 from kdx.grid.plan import Plan
+from kdx.report.wording import rounded
+from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
+from kdx.slurm.job_options import JobOptions
+from kdx.slurm.submission import MOST_JOBS, submit
 from kdx.store.database import Database
+from kdx.store.find import sweep_named
+from kdx.store.recording import register
 from kdx.store.records import RunState
 from kdx.sweep.budget import Budget
 from kdx.sweep.covered import covered
-from kdx.sweep.decide import decisions_in
+from kdx.sweep.decide import Action, decisions_in
 from kdx.sweep.gpus import AtATime, visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.placement import Gpus
@@ -162,3 +174,137 @@ def _close(listener: Lines, sweep: str, context: Context, options: str) -> int:
         return 0
     say(f"{summary}; next: {context.command('report', sweep)}")
     return 0
+
+
+def search_and_run(
+    plan: Plan,
+    database: Database,
+    context: Context,
+    at_a_time: AtATime,
+    options: RunOptions,
+    *,
+    budget: Budget | None = None,
+    search_only: str | None = None,
+    components: Path | None = None,
+) -> int:
+    """Search what a plan tunes, register it with the winners, run it, and return the exit code.
+
+    A plan that tunes nothing is run; it was registered before.
+
+    Args:
+        search_only: the command that continues the search, where the winners are registered and not trained.
+        components: as for `run_plan`.
+    """
+    if not plan.searched:
+        return run_plan(plan, database, context, at_a_time, options, budget=budget, components=components)
+    search = Searching(database, plan)
+    search.look()
+    # Winners of a search that is done stay planned; the others have no cell yet.
+    register(database, search.with_winners(), plan.grid)
+    code = 0
+    if not search.done:
+        code = run_plan(
+            search.advance(),
+            database,
+            context,
+            at_a_time,
+            options,
+            budget=budget,
+            search=search,
+            again=search_only,
+            components=components,
+        )
+        search.look()
+    # Of a search that is done too: the command that ended it may have been killed before this.
+    copy_to_dashboard(search, plan, database)
+    if code not in (0, FAILED):
+        return code
+    # What is paused of a search has no winner; those of the others are there.
+    with_winners = search.with_winners()
+    register(database, with_winners, plan.grid)
+    for line in winner_lines(search, plan):
+        say(line)
+    lost = len(plan.cells) - len(with_winners.trained)
+    if lost:
+        say(f"{lost} cells have no completed trial, and are left out: see kdx status{context.options}")
+    code = 0
+    if with_winners.trained and search_only is None:
+        code = run_plan(with_winners, database, context, at_a_time, options, budget=budget, components=components)
+    return code or (FAILED if lost else 0)
+
+
+def copy_to_dashboard(search: Searching, plan: Plan, database: Database) -> None:
+    """Copy the trials that have ended to where optuna-dashboard finds them."""
+    # Optuna, which only a search needs.
+    from kdx.tune.dashboard import copy_searches
+
+    try:
+        copy_searches(database, plan, search)
+    except KdxError as error:
+        # Nothing of the search depends on the dashboard.
+        say(f"note: optuna-dashboard shows no new trials: {error.problem}; {error.hint}")
+
+
+def winner_lines(search: Searching, plan: Plan) -> Iterator[str]:
+    """Return what each search found, in one line a cell."""
+    for cell in plan.cells:
+        if cell.search is None:
+            continue
+        choices = choices_of(cell.labels, cell.id[:8])
+        trials = search.trials(cell.search.id)
+        ended = ", ".join(f"{count} {state}" for state, count in Counter(trial.state for trial in trials).items())
+        best = search.winner(cell.search.id)
+        if best is None:
+            yield f"{choices}: no winner of {len(trials)} trials ({ended})"
+            continue
+        settings = ", ".join(f"{name} {value}" for name, value in best.parameters.items())
+        metric = cell.spec.selection[0]
+        assert best.value is not None  # it completed
+        score = f"{metric} {rounded(best.value, metric)}"
+        yield f"{choices}: trial {best.number} of {len(trials)} ({ended}): {settings}; {score}"
+
+
+def submit_workers(
+    plan: Plan, database: Database, context: Context, at_a_time: AtATime, options: RunOptions, slurm: JobOptions
+) -> None:
+    """Submit workers that do what is left of a registered plan, and suggest how to look after them.
+
+    Args:
+        at_a_time: how many runs go at a time in each job.
+    """
+    if moved := take(database):
+        say(f"note: {moved}")
+    files = files_beside(database.location)
+    to_do = (Action.START, Action.CONTINUE, Action.EVALUATE, Action.WAIT)
+    left = sum(decision.action in to_do for decision in decisions_in(database, plan))
+    if not left and not plan.searched:
+        say(f"nothing is left to do; next: {context.command('report', plan.name)}")
+        return
+    jobs = slurm.jobs or (MOST_JOBS if plan.searched else min(left, MOST_JOBS))
+    components = laid_out(components_of(plan.components))
+
+    def words(folder: Path) -> list[str]:
+        words = ["worker", "--if-changed", options.if_changed.value, "--hang-after", f"{options.hang_after:g}"]
+        words += ["--keep-state"] if options.keep_state else []
+        words += ["--workers", str(at_a_time.workers)] if at_a_time.workers else []
+        words += ["--per-gpu", str(at_a_time.per_gpu)] if at_a_time.per_gpu else []
+        words += ["--components", str(folder)] if components else []
+        return [*words, "--", plan.name]
+
+    sweep = (sweep_named(database, plan.name), plan.name)
+    of_this_machine = ("KDX_WORKERS", "KDX_PER_GPU", "KDX_DEVICES", "CUDA_VISIBLE_DEVICES")
+    environment = {name: value for name, value in os.environ.items() if name not in of_this_machine}
+    environment["KDX_DB"] = _from_anywhere(context.db)
+    again = kdx_command("resume", plan.name, options=f" --slurm{computing_options(context, database, plan.name)}")
+    done = submit(files, sweep, replace(slurm, jobs=jobs), jobs, words, environment, again, components)
+    runs = "a search" if plan.searched else count_of(left, "run")
+    say(f"submitted {count_of(done.jobs, 'job')} ({done.array}) for {runs} of {plan.name}; logs in {done.folder}")
+    say(f"next: {context.command('status', plan.name)}, or {context.command('cancel', plan.name)}")
+
+
+def _from_anywhere(db: str) -> str:
+    """Return the address of the database for a process in another folder."""
+    scheme, slashes, path = db.partition("sqlite:///")
+    if slashes and not scheme:
+        return f"{slashes}{Path(path).expanduser().absolute()}"
+    return db if "://" in db else str(Path(db).expanduser().absolute())

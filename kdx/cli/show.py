@@ -1,6 +1,7 @@
 """`kdx show`: shows a run, a cell or a sweep."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,20 +11,26 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out, say
 from kdx.cli.context import Answering, Context
-from kdx.cli.named_runs import is_grid_file, known_sweep
-from kdx.cli.shown import Panel, Shown
-from kdx.cli.shown_run import shown_run
-from kdx.cli.shown_sweep import show_plans, shown_sweep
-from kdx.cli.wording import count_of
+from kdx.cli.named_runs import RunView, chosen, is_grid_file, known_sweep, run_view
+from kdx.cli.shown import Panel, Shown, fact_lines, shown_run, table_lines, yaml_lines
+from kdx.cli.wording import count_of, counts_of, notes_in_words, numbers_of, shown_score, time_in_words
 from kdx.errors import KdxError, did_you_mean
+from kdx.grid.cell_selector import word
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.figures.plot import NamedCurve, Plot, curves_plot
 from kdx.report.figures.text import MOST_SERIES, TextPlot
 from kdx.report.figures.vega import FORMATS, figure
 from kdx.report.folder import write_new_file
-from kdx.sanitize import sanitize
+from kdx.report.selection.best_seed import best_seed
+from kdx.sanitize import sanitize, spelled_out
+from kdx.store import sweeps
 from kdx.store.database import Database
+from kdx.store.details import PlannedCellDetails, sweep_details
 from kdx.store.find import CellFound, Found, RunFound, SweepFound, find
 from kdx.store.reading import curves_of, metric_names
+from kdx.store.records import PlanRecord, RunRecord, RunState
+from kdx.store.remarks import remarks
+from kdx.vocabulary import Direction
 
 
 def show(
@@ -164,3 +171,181 @@ def _plain_curves(drawn: Sequence[_Drawn]) -> list[dict[str, Any]]:
         for each in drawn
         for name, curve in each.curves
     ]
+
+
+MOST_CELLS = 40
+"""Cells of a sweep that are listed; kdx status lists the runs of all."""
+MOST_VALUES = 8
+"""Values of a varying field that are listed."""
+
+
+@dataclass(frozen=True)
+class CellView:
+    """A cell of a sweep, as `kdx show` lists it."""
+
+    cell: PlannedCellDetails
+    selected: RunRecord | None
+    """The run whose score stands for the cell."""
+    runs: Sequence[RunView]
+    """Those that meet the conditions."""
+
+    @property
+    def metric(self) -> str:
+        """The metric that selects, such as `valid/bleu`."""
+        return str(self.cell.spec["select"]["metric"])
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {
+            "cell": self.cell.id,
+            "choices": self.cell.labels,
+            "metric": self.metric,
+            "selected": self.selected and self.selected.id,
+            "runs": [run.plain for run in self.runs],
+        }
+
+
+def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], context: Context) -> Shown:
+    """Return what there is to show of a sweep, and of its runs that meet every `key=value`."""
+    details, written = sweep_details(database, sweep_id), remarks(database)
+    grid = details.grid
+    every = [run_view(run, cell.labels, written) for cell in details.cells for run in cell.runs]
+    by_cell: dict[str, list[RunView]] = {}
+    for view in chosen(every, conditions):
+        by_cell.setdefault(view.record.cell_id, []).append(view)
+    planned = [cell for cell in details.cells if cell.id in by_cell or not conditions]
+    cells = [_cell_view(cell, by_cell.get(cell.id, [])) for cell in planned]
+    record = {
+        "sweep": details.name,
+        "created": details.created,
+        "planned": details.updated,
+        "command": grid.get("command") or None,
+        "grid": grid.get("file") or None,
+        "description": grid.get("description", ""),
+        "seeds": grid.get("seeds", []),
+        "tags": written.tags_of_sweeps.get(details.id, ()),
+        "notes": written.of_sweeps.get(details.id, ()),
+        "tables": [table.get("name", details.name) for table in grid.get("tables", [])],
+        "evaluations": [evaluation["name"] for evaluation in grid.get("evaluations", [])],
+        "varies": details.varies,
+        "cells": [cell.plain for cell in cells],
+    }
+    same = _without(details.cells[0].spec, details.varies) if details.cells else {}
+    title = f"sweep {details.name}"
+
+    def lines() -> Iterator[str]:
+        yield sanitize(title)
+        yield from fact_lines(_facts(record, cells))
+        yield ""
+        axes = list(dict.fromkeys(axis for view in cells for axis in view.cell.labels))
+        head = ("cell", *axes, "done", "run", "seed", "valid", "test")
+        yield from table_lines(head, (_row(view, axes) for view in cells[:MOST_CELLS]), spare=("cell", "seed"))
+        if len(cells) > MOST_CELLS:
+            more = context.command("status", details.name)
+            yield f"  … and {len(cells) - MOST_CELLS:,} more cells; {more} lists all runs"
+        if details.varies:
+            yield ""
+            yield "varies"
+            yield from fact_lines({field: _values(values) for field, values in details.varies.items()})
+        if same:
+            yield ""
+            yield "the same in all cells"
+            yield from yaml_lines(same)
+
+    return Shown(title, record, lines, _panels(cells))
+
+
+def _cell_view(cell: PlannedCellDetails, runs: Sequence[RunView]) -> CellView:
+    direction = Direction(cell.spec["select"]["direction"])
+    return CellView(cell, best_seed([run.record for run in runs], direction), runs)
+
+
+def _panels(cells: Sequence[CellView]) -> list[Panel]:
+    """Return a panel for each task, with a run of each of its cells."""
+    by_task: dict[str, list[CellView]] = {}
+    for view in cells:
+        by_task.setdefault(str(view.cell.spec["task"]), []).append(view)
+    several = len(by_task) > 1
+
+    def drawn(view: CellView, task: str) -> Iterator[tuple[str, RunRecord]]:
+        run = view.selected or next((run.record for run in view.runs if run.record.progress_step), None)
+        if run is not None:
+            choices = [word for axis, word in view.cell.labels.items() if not several or (axis, word) != ("task", task)]
+            yield " · ".join((f"run {run.id}", *choices, f"seed {run.seed}")), run
+
+    return [
+        Panel(
+            task if several else "",
+            [named for view in views for named in drawn(view, task)],
+            [ResolvedSpec(dict(view.cell.spec)) for view in views],
+        )
+        for task, views in by_task.items()
+    ]
+
+
+def _facts(sweep: Mapping[str, Any], cells: Sequence[CellView]) -> dict[str, str]:
+    runs = [run.record for cell in cells for run in cell.runs]
+    excluded: dict[str, list[int]] = {}
+    for run in runs:
+        if run.invalidated is not None:
+            excluded.setdefault(run.invalidated, []).append(run.id)
+    return {
+        "about": sweep["description"],
+        "planned": f"{time_in_words(sweep['planned'])} UTC" + (f", by: {sweep['command']}" if sweep["command"] else ""),
+        "grid": sweep["grid"] or "",
+        "cells": f"{len(cells):,} with {count_of(len(sweep['seeds']), 'seed')} each",
+        "runs": counts_of(Counter(run.state.value for run in runs)) or "none",
+        "excluded": "; ".join(f"{numbers_of('run', ids)} ({why})" for why, ids in excluded.items()),
+        "tags": " ".join(sweep["tags"]),
+        "notes": notes_in_words(sweep["notes"]),
+        "tables": ", ".join(sweep["tables"]),
+        "evaluations": ", ".join(sweep["evaluations"]),
+    }
+
+
+def _row(view: CellView, axes: Sequence[str]) -> tuple[Any, ...]:
+    done = sum(run.record.state is RunState.COMPLETED for run in view.runs)
+    scores: tuple[Any, ...] = (None,) * 4
+    if best := view.selected:
+        shown = [shown_score(score, view.metric) for score in (best.valid_score, best.test_score)]
+        scores = best.id, str(best.seed), *shown
+    choices = (view.cell.labels.get(axis, "–") for axis in axes)
+    return view.cell.id[:8], *choices, f"{done} of {len(view.runs)}", *scores
+
+
+def _without(cell: Mapping[str, Any], fields: Iterable[str], prefix: str = "") -> dict[str, Any]:
+    """Return a cell less these dotted fields, and less what is empty then."""
+    rest = {}
+    for key, value in cell.items():
+        if isinstance(value, Mapping):
+            if inner := _without(value, fields, f"{prefix}{key}."):
+                rest[key] = inner
+        elif f"{prefix}{key}" not in fields:
+            rest[key] = value
+    return rest
+
+
+def _values(values: Sequence[Any]) -> str:
+    words = [word("", value) for value in values]
+    if len(words) > MOST_VALUES:
+        words[MOST_VALUES:] = [f"… ({len(words):,} values)"]
+    return ", ".join(words)
+
+
+def show_plans(database: Database, sweep_id: int, name: str, context: Context) -> None:
+    """Write every plan that a sweep has had, the first one first, each with its grid as written."""
+    history = sweeps.history(database, sweep_id)
+    context.answer({"sweep": name, "plans": history}, lambda: _plan_lines(history))
+
+
+def _plan_lines(history: Sequence[PlanRecord]) -> Iterator[str]:
+    for number, plan in enumerate(history, 1):
+        cells, seeds = count_of(len(plan.cells), "cell"), count_of(len(plan.grid.get("seeds", ())), "seed")
+        yield f"plan {number}, {time_in_words(plan.made)} UTC: {cells} × {seeds}"
+        if command := plan.grid.get("command"):
+            yield f"  by {sanitize(command)}"
+        for file, text in plan.sources.items():
+            yield f"  {sanitize(file)}:"
+            yield from (f"    {spelled_out(line, keep=chr(9))}".rstrip() for line in text.splitlines())
+        yield ""

@@ -13,12 +13,12 @@ from kdx.cli.console import out_json, out_lines, say, table, without_blanks
 from kdx.cli.context import Answering, Context
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.slurm_jobs import Submitted, submitted, summary_lines
-from kdx.cli.status_of_runs import show_runs
-from kdx.cli.status_words import (
+from kdx.cli.status_of_runs import (
     Worker,
     not_needed_in,
     note_lines,
     search_record,
+    show_runs,
     states_in_words,
     trials_in_words,
     worker_of,

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -10,26 +10,128 @@ from kdx.cli.console import say, table, without_blanks
 from kdx.cli.context import Context
 from kdx.cli.named_runs import RunView, chosen, run_view
 from kdx.cli.slurm_jobs import Submitted, job_lines, submitted
-from kdx.cli.status_words import (
-    Worker,
-    not_needed_in,
-    note_lines,
-    search_record,
-    states_in_words,
-    trials_in_words,
-    worker_of,
-)
 from kdx.cli.suggest import computing_options, resume, retry
-from kdx.cli.wording import NOT_NEEDED, PAUSED, count_of, shown_score
+from kdx.cli.wording import NOT_NEEDED, PAUSED, count_of, process_in_words, process_of, shown_score, time_in_words
 from kdx.sanitize import sanitize
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
-from kdx.store.reading import runs, searches_of_sweeps
-from kdx.store.records import RunState, SearchRecord
-from kdx.store.remarks import Remarks, remarks
-from kdx.store.status import labels_of, work
+from kdx.store.reading import grids, load_sweep, runs, searches_of_sweeps
+from kdx.store.records import RunState, SearchRecord, SweepSummary
+from kdx.store.remarks import NoteRecord, Remarks, remarks
+from kdx.store.status import CellTime, WorkRecord, labels_of, work
 from kdx.sweep.blocked import Blocked, blocked_in
 from kdx.sweep.forecast import in_words
+from kdx.sweep.lease_holder import Liveness, liveness
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A process that claimed a run."""
+
+    work: WorkRecord
+    alive: bool
+    """Whether it may still work: it was not found dead."""
+    place: str
+    """In words, such as `process 7 here`."""
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The same for programs."""
+        work = self.work
+        machine, process = process_of(work.owner) or (None, None)
+        return {
+            "run": work.run_id,
+            "step": work.step,
+            "seconds": work.running,
+            "lease_left": work.lease_left,
+            "device": work.device,
+            "gpu": work.gpu,
+            "machine": machine,
+            "process": process,
+            "alive": self.alive,
+            "place": self.place,
+        }
+
+    @property
+    def row(self) -> tuple[int, int, str, str]:
+        """Its run, step, time and place, for a table."""
+        return self.work.run_id, self.work.step, in_words(self.work.running), self.place
+
+
+def worker_of(work: WorkRecord) -> Worker:
+    """Return who works at a run."""
+    alive = work.owner is not None and liveness(work.owner) is not Liveness.GONE
+    lapsed = work.lease_left is not None and work.lease_left < 0
+    state = ", which is gone" if not alive else ", whose lease has lapsed" if lapsed else ""
+    on = "" if work.gpu is None else f", on GPU {work.gpu} ({work.device})"
+    place = process_in_words(work.owner)
+    return Worker(work, alive, f"{place}{state}{on}" if place else "a process of another kdx")
+
+
+def search_record(search: SearchRecord) -> dict[str, Any]:
+    """Return how far a search is, for programs."""
+    return {
+        "choices": search.labels,
+        "trials": search.wanted,
+        "ended": search.ended,
+        "runs_of_a_trial": search.seeds,
+        "left": search.left,
+    }
+
+
+def trials_in_words(searches: Sequence[SearchRecord]) -> str:
+    """Return how many trials of them all have ended."""
+    trials = sum(search.wanted for search in searches)
+    return f"{trials - sum(search.left for search in searches):,} of {trials:,} trials"
+
+
+def states_in_words(counts: Mapping[str, int], *, has_rule: bool) -> str:
+    """Return how many runs are in each state; if a rule decides how many are needed, pending ones are the most."""
+    most = {"pending": "at most "} if has_rule else {}
+    return ", ".join(f"{most.get(state, '')}{count:,} {state}" for state, count in counts.items()) or "no runs"
+
+
+def note_lines(notes: Sequence[tuple[str, Sequence[NoteRecord]]]) -> Iterator[str]:
+    """Return a table of notes, each with what it is on."""
+    rows = [(what, time_in_words(note.made)[:-3], " ".join(note.text.split())) for what, each in notes for note in each]
+    if rows:
+        yield ""
+        yield from table(("on", "written (UTC)", "note"), rows)
+
+
+@dataclass(frozen=True)
+class NotNeeded:
+    """Runs of one sweep that the rule of its seeds will not need; what is left to do is at most the others."""
+
+    why: Mapping[int, str]
+    """Run id → the reason, such as `decided after 5 seeds`."""
+    by_cell: Counter[str]
+    """Cell id → their number."""
+    by_state: Counter[RunState]
+
+    def without(self, summary: SweepSummary) -> SweepSummary:
+        """Return the counts of the others."""
+        counts = {state: count - self.by_state[state] for state, count in summary.counts.items()}
+        return replace(summary, counts={state: count for state, count in counts.items() if count})
+
+    def shortened(self, time: CellTime) -> CellTime:
+        """Return the time that the others of a cell take."""
+        return time._replace(left=time.left - self.by_cell[time.cell_id])
+
+
+def not_needed_in(database: Database, names: Sequence[str]) -> dict[str, NotNeeded]:
+    """Return sweep → its runs that will not be needed, for those of these sweeps that have a rule."""
+    by_sweep = {}
+    for name, grid in grids(database).items() if names else ():
+        if name in names and "seed_rule" in grid:
+            # Most sweeps have no such rule, and kdx status does not wait for the tables of the report.
+            from kdx.report.seeds_until import unneeded_runs
+
+            sweep = load_sweep(database, name)
+            why = unneeded_runs(sweep)
+            runs = [run for run in sweep.runs if run.id in why]
+            by_sweep[name] = NotNeeded(why, Counter(run.cell_id for run in runs), Counter(run.state for run in runs))
+    return by_sweep
 
 
 @dataclass(frozen=True)

@@ -6,22 +6,11 @@ from typing import Annotated
 import typer
 
 from kdx.cli.beside import BesideRuns
-from kdx.cli.budget import refuse_budget
 from kdx.cli.console import say, waits_for
 from kdx.cli.context import InDatabase
-from kdx.cli.options import (
-    GridFile,
-    Hardware,
-    Limit,
-    MaxRuns,
-    Running,
-    Set,
-    Slurm,
-    set_options,
-)
-from kdx.cli.planned import announce, change_of, removed_runs
-from kdx.cli.searching import search_and_run
-from kdx.cli.submitting import submit_workers
+from kdx.cli.options import GridFile, Hardware, Limit, MaxRuns, Running, Set, Slurm, set_options
+from kdx.cli.planned import announce, change_of, refuse_budget, removed_runs
+from kdx.cli.running import search_and_run, submit_workers
 from kdx.cli.wording import cell_name
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError

@@ -8,8 +8,8 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out, say, without_blanks
 from kdx.cli.context import Answering
-from kdx.cli.loaded_report import load_together, table_names
 from kdx.cli.options import Tables
+from kdx.cli.report import load_together, table_names
 from kdx.cli.shown import ATTEMPT, attempt_row, fact_lines, table_lines, yaml_lines
 from kdx.cli.wording import count_of, numbers_of
 from kdx.errors import KdxError, did_you_mean

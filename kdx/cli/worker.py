@@ -16,8 +16,7 @@ from kdx.cli.named_runs import known_sweep
 from kdx.cli.options import Components, Hardware, Running
 from kdx.cli.planned import announce
 from kdx.cli.progress import progress
-from kdx.cli.running import FAILED, supervise
-from kdx.cli.searching import copy_to_dashboard, winner_lines
+from kdx.cli.running import FAILED, copy_to_dashboard, supervise, winner_lines
 from kdx.cli.wording import count_of, counts_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan

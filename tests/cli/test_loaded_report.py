@@ -1,6 +1,6 @@
 """References of translations, from the corpora that are here."""
 
-from kdx.cli.loaded_report import _references
+from kdx.cli.report import _references
 from kdx.data.find_text import find_text
 from kdx.grid.sections import Data
 

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from grids import TINY
 
-from kdx.cli.budget import what_is_left_out
-from kdx.cli.plan_matrix import MOST_ROWS
-from kdx.cli.plan_view import PlanView
+from kdx.cli.plan_view import MOST_ROWS, PlanView
+from kdx.cli.planned import what_is_left_out
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec

@@ -11,7 +11,7 @@ from served import Served
 from waiting import wait_until
 
 from kdx.cli.context import Context
-from kdx.cli.serving import LEAST_AGE, Pages
+from kdx.cli.serve import LEAST_AGE, Pages
 from kdx.store.records import RunState
 
 EXAMPLE = Path(__file__).parents[2] / "runs.db.example"
@@ -167,7 +167,7 @@ def test_a_report_is_made_anew_only_when_runs_came_further_and_not_too_often(mon
         now[0] += 60
     assert made == [1]
     states = iter(range(100))
-    monkeypatch.setattr("kdx.cli.serving.runs", lambda *_: [Moving(next(states))])
+    monkeypatch.setattr("kdx.cli.serve.runs", lambda *_: [Moving(next(states))])
     pages.page(path, whole=True)
     pages.page(path, whole=True)
     assert made == [1, 1]

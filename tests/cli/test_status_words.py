@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from looked_after import DB, typed
 
-from kdx.cli.status_words import states_in_words, worker_of
+from kdx.cli.status_of_runs import states_in_words, worker_of
 from kdx.grid.load import load_grid
 from kdx.store import claims, reading, recording
 from kdx.store.database import open_database

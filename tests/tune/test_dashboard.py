@@ -8,7 +8,7 @@ from pathlib import Path
 import optuna
 import pytest
 
-from kdx.cli.searching import copy_to_dashboard
+from kdx.cli.running import copy_to_dashboard
 from kdx.errors import KdxError
 from kdx.store.check import check
 from kdx.store.database import database_at, open_database
