@@ -15,48 +15,43 @@ from kdx.version import VERSION
 RUN, LOOK, KEEP, EXTEND = "Run", "Look", "Keep", "Extend"
 """Panels of the help, by what a user is doing."""
 
-TRAINS = "kdx.cli.beside:training"
-"""Entered before a command that trains: starts the process that imports torch, and what the user wants beside it."""
-
-WORKS = "kdx.cli.beside:working"
-"""The same for a command that trains only what it finds."""
+TRAINS, WORKS = "training", "working"
+"""What `kdx.cli.beside` does before a command that trains, and before one that trains only what it finds."""
 
 
 class Kdx(LazyGroup):
     """The commands of kdx, in the order of the help."""
 
     verbs: ClassVar = {
-        "init": Verb("kdx.cli.init:init", "Copy the shipped grids into a folder.", RUN),
-        "plan": Verb("kdx.cli.plan:plan", "Show what a sweep would run, why, and at what cost.", RUN),
-        "sweep": Verb("kdx.cli.sweep:sweep", "Train the runs of a grid that the database lacks.", RUN, TRAINS),
-        "resume": Verb("kdx.cli.resume:resume", "Resume unfinished runs, each from its last checkpoint.", RUN, TRAINS),
-        "worker": Verb("kdx.cli.worker:worker", "Train pending runs of a database, beside other workers.", RUN, WORKS),
-        "evaluate": Verb(
-            "kdx.cli.evaluate:evaluate", "Evaluate completed runs again, from the weights they kept.", RUN
-        ),
-        "retry": Verb("kdx.cli.retry:retry", "Train runs again that failed, were cancelled or are stale.", RUN),
-        "cancel": Verb("kdx.cli.cancel:cancel", "Cancel unfinished runs, on any machine.", RUN),
-        "status": Verb("kdx.cli.status:status", "Show the progress of sweeps, their workers and a forecast.", LOOK),
-        "show": Verb("kdx.cli.show:show", "Show a run, a cell or a sweep in full.", LOOK),
-        "logs": Verb("kdx.cli.logs:logs", "Print the log of a run.", LOOK),
-        "diff": Verb("kdx.cli.diff:diff", "Compare two runs or two cells.", LOOK),
-        "report": Verb("kdx.cli.report:report", "Print the tables of sweeps, as text, LaTeX and more.", LOOK),
-        "claims": Verb("kdx.cli.claims:claims", "Test a paper's claims against the recorded runs.", LOOK),
-        "check": Verb("kdx.cli.check:check", "Check the numbers of a paper against the database.", LOOK),
-        "trace": Verb("kdx.cli.trace:trace", "Trace a number of a table to its runs, data and code.", LOOK),
-        "serve": Verb("kdx.cli.serve:serve", "Show sweeps in a browser while they train.", LOOK),
-        "query": Verb("kdx.cli.query:query", "Query the results database in SQL, read-only.", LOOK),
-        "export": Verb("kdx.cli.export:export", "Export the cells, runs and curves of a sweep to a folder.", LOOK),
-        "note": Verb("kdx.cli.note:note", "Add a note or tags to a sweep or a run.", KEEP),
-        "invalidate": Verb("kdx.cli.invalidate:invalidate", "Exclude finished runs from reports.", KEEP),
-        "rm": Verb("kdx.cli.rm:rm", "Remove a sweep and, on request, its runs.", KEEP),
-        "doctor": Verb("kdx.cli.doctor:doctor", "Check and repair the database, the runs and their files.", KEEP),
-        "gc": Verb("kdx.cli.gc:gc", "List or remove files of runs that are no longer needed.", KEEP),
-        "db": Verb("kdx.cli.db:app", "Check, back up and import results databases.", KEEP),
-        "verify": Verb("kdx.cli.verify:verify", "Verify every attention against theory.", EXTEND),
-        "explain": Verb("kdx.cli.explain:explain", "Explain a key or a value of a grid.", EXTEND),
-        "schema": Verb("kdx.cli.schema:schema", "Print the JSON Schema of grids, for editors.", EXTEND),
-        "data": Verb("kdx.cli.data:app", "Prepare real text, and list or show corpora.", EXTEND),
+        "init": Verb("Copy the shipped grids into a folder.", RUN),
+        "plan": Verb("Show what a sweep would run, why, and at what cost.", RUN),
+        "sweep": Verb("Train the runs of a grid that the database lacks.", RUN, TRAINS),
+        "resume": Verb("Resume unfinished runs, each from its last checkpoint.", RUN, TRAINS),
+        "worker": Verb("Train pending runs of a database, beside other workers.", RUN, WORKS),
+        "evaluate": Verb("Evaluate completed runs again, from the weights they kept.", RUN),
+        "retry": Verb("Train runs again that failed, were cancelled or are stale.", RUN),
+        "cancel": Verb("Cancel unfinished runs, on any machine.", RUN),
+        "status": Verb("Show the progress of sweeps, their workers and a forecast.", LOOK),
+        "show": Verb("Show a run, a cell or a sweep in full.", LOOK),
+        "logs": Verb("Print the log of a run.", LOOK),
+        "diff": Verb("Compare two runs or two cells.", LOOK),
+        "report": Verb("Print the tables of sweeps, as text, LaTeX and more.", LOOK),
+        "claims": Verb("Test a paper's claims against the recorded runs.", LOOK),
+        "check": Verb("Check the numbers of a paper against the database.", LOOK),
+        "trace": Verb("Trace a number of a table to its runs, data and code.", LOOK),
+        "serve": Verb("Show sweeps in a browser while they train.", LOOK),
+        "query": Verb("Query the results database in SQL, read-only.", LOOK),
+        "export": Verb("Export the cells, runs and curves of a sweep to a folder.", LOOK),
+        "note": Verb("Add a note or tags to a sweep or a run.", KEEP),
+        "invalidate": Verb("Exclude finished runs from reports.", KEEP),
+        "rm": Verb("Remove a sweep and, on request, its runs.", KEEP),
+        "doctor": Verb("Check and repair the database, the runs and their files.", KEEP),
+        "gc": Verb("List or remove files of runs that are no longer needed.", KEEP),
+        "db": Verb("Check, back up and import results databases.", KEEP),
+        "verify": Verb("Verify every attention against theory.", EXTEND),
+        "explain": Verb("Explain a key or a value of a grid.", EXTEND),
+        "schema": Verb("Print the JSON Schema of grids, for editors.", EXTEND),
+        "data": Verb("Prepare real text, and list or show corpora.", EXTEND),
     }
     elsewhere: ClassVar = {
         "sweep": "fit launch run train",

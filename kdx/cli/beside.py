@@ -69,15 +69,23 @@ def working(context: "Context", beside: Beside, **others: Any) -> Iterator[None]
 
 
 @contextmanager
-def training(context: "Context", beside: Beside, slurm: Any = None, **others: Any) -> Iterator[None]:
+def training(
+    context: "Context", beside: Beside, slurm: Any = None, budget: Any = None, **others: Any
+) -> Iterator[None]:
     """Entered before a command that trains: as `working`, and the process that imports torch starts.
 
     Args:
         slurm: options of jobs, to which the command leaves all runs; None if it trains here.
+        budget: of this one command; None if it has none.
+
+    Raises:
+        KdxError: as `working`, or what is of one command is asked of the many workers of Slurm.
     """
     from kdx.sweep.server_process import early  # late: help does without
 
     if slurm is not None:
+        if budget is not None:
+            raise KdxError("--budget and --slurm exclude each other", hint="--time is the time limit of a job")
         if beside.on_end is not None:
             hint = "--sbatch=--mail-type=END tells the end of a job"
             raise KdxError("--on-end and --slurm exclude each other", hint=hint)

@@ -11,7 +11,7 @@ from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import is_grid_file, load_named
 from kdx.cli.options import Components, Hardware, Sweep
 from kdx.cli.planned import announce
-from kdx.cli.running import run_plan
+from kdx.cli.running import Runner
 from kdx.cli.wording import count_of
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
@@ -59,9 +59,8 @@ def evaluate(
             evaluations.ask_for(database, record.id, plan)
         if failed:
             evaluations.forget_failed(database, [run.id for run in record.runs])
-        raise typer.Exit(
-            run_plan(plan, database, context, at_a_time, RunOptions(), trains=False, components=components)
-        )
+        runner = Runner(database, context, at_a_time, RunOptions(), components=components)
+        raise typer.Exit(runner.run(plan, trains=False))
 
 
 def _report_stale(plan: Plan, sweep: SweepRecord) -> None:

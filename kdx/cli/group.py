@@ -106,17 +106,17 @@ def group_of(help: str, epilog: str, **commands: Callable[..., None]) -> typer.T
     return group
 
 
-def signature_of(module: str, name: str, around: str | None = None) -> Any:
+def signature_of(name: str, around: str | None = None) -> Any:
     """Return a command, or a group of them, with its options; calling it imports its module and runs it there.
 
     Only the statements that define the signature are executed. So help, completion and a wrong command line do not wait
     for what the command itself needs, although its module imports that at its top.
 
     Args:
-        module: module of the command; it defines the names in a signature at its top level.
-        name: function, or `typer.Typer`, of the module.
+        name: the command; its module defines the names in a signature at its top level.
         around: as `Verb.around`.
     """
+    module = f"kdx.cli.{name}"
     loader: Any = find_spec(module).loader  # type: ignore[union-attr]
     tree = ast.parse(loader.get_source(module))
     definitions: dict[str, ast.stmt] = {}
@@ -135,7 +135,8 @@ def signature_of(module: str, name: str, around: str | None = None) -> Any:
                 names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
         definitions |= dict.fromkeys(names, statement)
     needed: set[ast.stmt] = set()
-    waiting = [name]
+    attribute = name if name in definitions else "app"
+    waiting = [attribute]
     while waiting:
         statement = definitions.get(waiting.pop())
         if statement is not None and statement not in needed:
@@ -144,7 +145,7 @@ def signature_of(module: str, name: str, around: str | None = None) -> Any:
     tree.body = [statement for statement in tree.body if statement in needed]
 
     def call(function: str, arguments: dict[str, Any]) -> None:
-        with _named(around)(**arguments) if around else nullcontext():
+        with getattr(import_module("kdx.cli.beside"), around)(**arguments) if around else nullcontext():
             run = getattr(import_module(module), function)
             if not gc.isenabled():
                 gc.freeze()
@@ -153,27 +154,19 @@ def signature_of(module: str, name: str, around: str | None = None) -> Any:
 
     namespace: dict[str, Any] = {"__name__": module, "call": call}
     exec(compile(tree, module, "exec"), namespace)
-    return namespace[name]
+    return namespace[attribute]
 
 
 @dataclass(frozen=True)
 class Verb:
-    """What a group knows of a command before its module is imported."""
+    """What a group knows of a command before its module `kdx.cli.NAME` is imported, which has it as NAME or `app`."""
 
-    function: str
-    """`module:function`, or `module:app` for a group of commands."""
     help: str
     """The first sentence of the command's own help, which a test compares."""
     panel: str
     around: str | None = None
-    """`module:function` of a context manager that takes the command's arguments; it is entered before the command's
-    module is imported."""
-
-
-def _named(function: str) -> Any:
-    """Return what `module:name` stands for."""
-    module, _, name = function.partition(":")
-    return getattr(import_module(module), name)
+    """Function of `kdx.cli.beside` that returns a context manager for the command's arguments; it is entered before the
+    command's module is imported."""
 
 
 class LazyGroup(CommandGroup):
@@ -220,9 +213,7 @@ class LazyGroup(CommandGroup):
 
     def load(self, name: str) -> Any:
         """Return the command, with its arguments and options."""
-        verb = self.verbs[name]
-        module, _, attribute = verb.function.partition(":")
-        function = signature_of(module, attribute, verb.around)
+        function = signature_of(name, self.verbs[name].around)
         if isinstance(function, typer.Typer):
             group = get_command(function)
             group.name = name

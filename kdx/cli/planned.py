@@ -13,7 +13,6 @@ from kdx.grid.difference import Contents, Difference, difference
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.sanitize import sanitize
-from kdx.slurm.job_options import JobOptions
 from kdx.store.database import Database
 from kdx.store.reading import contents, load_sweep, names
 from kdx.store.records import SweepRecord
@@ -132,16 +131,6 @@ def _are_others(change: Difference, before: Contents, now: Contents) -> bool:
 
 MOST_NAMED = 4
 """Cells that a message names; of more it gives the number."""
-
-
-def refuse_budget(slurm: JobOptions | None, budget: Budget | None) -> None:
-    """Refuse a budget, which is of one command, for the many workers of Slurm.
-
-    Raises:
-        KdxError: both are given.
-    """
-    if slurm is not None and budget is not None:
-        raise KdxError("--budget and --slurm exclude each other", hint="--time is the time limit of a job")
 
 
 def what_is_left_out(budget: Budget, covered: Covered, plan: Plan) -> str | None:

@@ -11,8 +11,8 @@ from kdx.cli.console import say, waits_for
 from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.options import Components, Hardware, Limit, Running, Slurm
-from kdx.cli.planned import announce, refuse_budget
-from kdx.cli.running import FAILED, UNFINISHED, search_and_run, submit_workers
+from kdx.cli.planned import announce
+from kdx.cli.running import FAILED, UNFINISHED, Runner
 from kdx.cli.suggest import computing_options, retry
 from kdx.cli.wording import count_of
 from kdx.data.plan_corpora import prepare_data
@@ -52,11 +52,11 @@ def resume(
 
     Example: kdx resume quickstart --slurm --jobs 4
     """
-    refuse_budget(slurm, budget)
     codes: list[int] = []
     failed_before: dict[str, set[int]] = {}  # sweep with nothing else to do → its failed runs
     with context.write() as database:
         sweep = known_sweep(database, sweep, context).name if sweep else None
+        runner = Runner(database, context, at_a_time, options, slurm, budget, components)
         for name in [sweep] if sweep else reading.names(database):
             plan = _unfinished(database, name, components, failed_before)
             if plan is None:
@@ -64,13 +64,7 @@ def resume(
             announce(plan)
             waits_for("preparing data")
             prepare_data(plan)
-            if slurm is not None:
-                submit_workers(plan, database, context, at_a_time, options, slurm)
-                codes.append(0)
-                continue
-            codes.append(
-                search_and_run(plan, database, context, at_a_time, options, budget=budget, components=components)
-            )
+            codes.append(runner.do(plan))
             if codes[-1] not in (0, FAILED):
                 raise typer.Exit(codes[-1])
         if failed_before:

@@ -13,7 +13,7 @@ from kdx.cli.context import Context, InDatabase
 from kdx.cli.named_runs import NamedRuns, named_runs
 from kdx.cli.options import ChosenRuns, Components, Hardware, Running, Slurm
 from kdx.cli.planned import announce
-from kdx.cli.running import FAILED, UNFINISHED, run_plan, submit_workers
+from kdx.cli.running import FAILED, UNFINISHED, Runner
 from kdx.cli.suggest import computing_options, resume, retry_runs
 from kdx.cli.wording import count_of, numbers_of
 from kdx.data.plan_corpora import prepare_data
@@ -79,12 +79,11 @@ def retry(
         if done:
             say(f"note: {', '.join(done)}")
         codes = []
+        runner = Runner(database, context, at_a_time, options, slurm, components=components)
         for plan, _ in plans:
+            codes.append(runner.do(plan))
             if slurm is not None:
-                submit_workers(plan, database, context, at_a_time, options, slurm)
-                codes.append(0)
                 continue
-            codes.append(run_plan(plan, database, context, at_a_time, options, components=components))
             if codes[-1] not in (0, FAILED):
                 break
             _report_unfinished(database, plan.name, context, components)

@@ -6,7 +6,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -47,73 +47,152 @@ UNFINISHED = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
 """States of runs that a command may take up."""
 
 
-def run_plan(
-    plan: Plan,
-    database: Database,
-    context: Context,
-    at_a_time: AtATime,
-    options: RunOptions,
-    *,
-    trains: bool = True,
-    budget: Budget | None = None,
-    search: Searching | None = None,
-    again: str | None = None,
-    components: Path | None = None,
-) -> int:
-    """Run a registered plan, or a part of one, to its end, show its progress, and return the exit code.
+@dataclass(frozen=True)
+class Runner:
+    """Runs plans as the options of a command say."""
 
-    Args:
-        at_a_time: how many runs are trained at a time.
-        trains: whether runs are trained; else only evaluations of completed runs are made.
-        budget: after which active runs are interrupted; None: there is no end.
-        search: the search whose trials are run, in place of the plan's runs.
-        again: the command that continues what was stopped; default: `kdx resume`, or `kdx evaluate`.
-        components: the folder of custom components that the user named.
-    """
-    never_wait_for_readers()
-    gpus = visible_gpus()
-    count = at_a_time.runs(len(gpus))
+    database: Database
+    context: Context
+    at_a_time: AtATime
+    """How many runs are trained at a time, here or in each job."""
+    options: RunOptions
+    slurm: JobOptions | None = None
+    """Jobs that do all of it; None: this process."""
+    budget: Budget | None = None
+    """After it active runs are interrupted; None: there is no end."""
+    components: Path | None = None
+    """The folder of custom components that the user named."""
+
+    def do(self, plan: Plan, *, search_only: str | None = None) -> int:
+        """Search what a plan tunes and run it, or submit workers for it, and return the exit code.
+
+        A plan that tunes nothing was registered before; another is registered with the winners.
+
+        Args:
+            search_only: the command that continues the search, where the winners are registered and not trained.
+        """
+        if self.slurm is not None:
+            self._submit(plan, self.slurm)
+            return 0
+        if not plan.searched:
+            return self.run(plan)
+        search = Searching(self.database, plan)
+        search.look()
+        # Winners of a search that is done stay planned; the others have no cell yet.
+        register(self.database, search.with_winners(), plan.grid)
+        code = 0
+        if not search.done:
+            code = self.run(search.advance(), search=search, again=search_only)
+            search.look()
+        # Of a search that is done too: the command that ended it may have been killed before this.
+        copy_to_dashboard(search, plan, self.database)
+        if code not in (0, FAILED):
+            return code
+        # What is paused of a search has no winner; those of the others are there.
+        with_winners = search.with_winners()
+        register(self.database, with_winners, plan.grid)
+        for line in winner_lines(search, plan):
+            say(line)
+        lost = len(plan.cells) - len(with_winners.trained)
+        if lost:
+            say(f"{lost} cells have no completed trial, and are left out: see kdx status{self.context.options}")
+        code = self.run(with_winners) if with_winners.trained and search_only is None else 0
+        return code or (FAILED if lost else 0)
+
+    def run(self, plan: Plan, *, trains: bool = True, search: Searching | None = None, again: str | None = None) -> int:
+        """Run a registered plan, or a part of one, to its end, show its progress, and return the exit code.
+
+        Args:
+            trains: whether runs are trained; else only evaluations of completed runs are made.
+            search: the search whose trials are run, in place of the plan's runs.
+            again: the command that continues what was stopped; default: `kdx resume`, or `kdx evaluate`.
+        """
+        database, budget = self.database, self.budget
+        count, gpus = resources(database, self.at_a_time)
+        if budget:
+            decisions = decisions_in(database, plan)
+            enough_for = covered(decisions, expected_seconds(database, plan), count, budget.deadline - time.monotonic())
+            if note := what_is_left_out(budget, enough_for, plan):
+                say(f"note: {note}")
+
+        def expect() -> Mapping[str, float | None]:
+            # A search knows neither its next trials nor their cells; their time is that of the trials before.
+            return {} if search else database.persist(lambda: expected_seconds(database, plan))
+
+        with progress(plan, search, workers=count, expect=expect) as listener:
+            supervisor = Supervisor(
+                lambda: (search.advance() if search else plan,),
+                database,
+                count,
+                listener,
+                ForkServer(),
+                options=self.options,
+                gpus=gpus,
+                trains=trains,
+                deadline=budget.deadline if budget else None,
+            )
+            stopped = supervise(supervisor, listener)
+        computing = computing_options(self.context, database, plan.name, self.components)
+        if stopped is not None:
+            why = ""
+            if budget and supervisor.out_of_time:
+                why = f"the budget of {budget.text} is used; "
+            elif budget and supervisor.nothing_fits:
+                why = f"no other run fits into the budget of {budget.text}; "
+            again = again or kdx_command("resume" if trains else "evaluate", plan.name, options=computing)
+            say(f"{_summary(listener)}; {why}resume with: {again}")
+            return 128 + stopped
+        if search is None:
+            return _close(listener, plan.name, self.context, computing)
+        if paused := sorted({str(pause) for pause in listener.pauses}):
+            again = resume(plan.name, computing)
+            say(f"{_summary(listener)}; paused: {'; '.join(paused)}; try them again with: {again}")
+        return FAILED if paused else 0
+
+    def _submit(self, plan: Plan, slurm: JobOptions) -> None:
+        """Submit workers that do what is left of a registered plan, and suggest how to look after them."""
+        database, context, options, at_a_time = self.database, self.context, self.options, self.at_a_time
+        take_files(database)
+        files = files_beside(database.location)
+        to_do = (Action.START, Action.CONTINUE, Action.EVALUATE, Action.WAIT)
+        left = sum(decision.action in to_do for decision in decisions_in(database, plan))
+        if not left and not plan.searched:
+            say(f"nothing is left to do; next: {context.command('report', plan.name)}")
+            return
+        jobs = slurm.jobs or (MOST_JOBS if plan.searched else min(left, MOST_JOBS))
+        components = laid_out(components_of(plan.components))
+
+        def words(folder: Path) -> list[str]:
+            words = ["worker", "--if-changed", options.if_changed.value, "--hang-after", f"{options.hang_after:g}"]
+            words += ["--keep-state"] if options.keep_state else []
+            words += ["--workers", str(at_a_time.workers)] if at_a_time.workers else []
+            words += ["--per-gpu", str(at_a_time.per_gpu)] if at_a_time.per_gpu else []
+            words += ["--components", str(folder)] if components else []
+            return [*words, "--", plan.name]
+
+        sweep = (sweep_named(database, plan.name), plan.name)
+        of_this_machine = ("KDX_WORKERS", "KDX_PER_GPU", "KDX_DEVICES", "CUDA_VISIBLE_DEVICES")
+        environment = {name: value for name, value in os.environ.items() if name not in of_this_machine}
+        environment["KDX_DB"] = _from_anywhere(context.db)
+        again = kdx_command("resume", plan.name, options=f" --slurm{computing_options(context, database, plan.name)}")
+        done = submit(files, sweep, replace(slurm, jobs=jobs), jobs, words, environment, again, components)
+        runs = "a search" if plan.searched else count_of(left, "run")
+        say(f"submitted {count_of(done.jobs, 'job')} ({done.array}) for {runs} of {plan.name}; logs in {done.folder}")
+        say(f"next: {context.command('status', plan.name)}, or {context.command('cancel', plan.name)}")
+
+
+def take_files(database: Database) -> None:
+    """Take the folder of files beside a database, and report what that moves."""
     if moved := take(database):
         say(f"note: {moved}")
-    if budget:
-        decisions = decisions_in(database, plan)
-        enough_for = covered(decisions, expected_seconds(database, plan), count, budget.deadline - time.monotonic())
-        if note := what_is_left_out(budget, enough_for, plan):
-            say(f"note: {note}")
 
-    def expect() -> Mapping[str, float | None]:
-        # A search knows neither its next trials nor their cells; their time is that of the trials before.
-        return {} if search else database.persist(lambda: expected_seconds(database, plan))
 
-    with progress(plan, search, workers=count, expect=expect) as listener:
-        supervisor = Supervisor(
-            lambda: (search.advance() if search else plan,),
-            database,
-            count,
-            listener,
-            ForkServer(),
-            options=options,
-            gpus=Gpus(gpus, at_a_time.on_each(len(gpus))),
-            trains=trains,
-            deadline=budget.deadline if budget else None,
-        )
-        stopped = supervise(supervisor, listener)
-    computing = computing_options(context, database, plan.name, components)
-    if stopped is not None:
-        why = ""
-        if budget and supervisor.out_of_time:
-            why = f"the budget of {budget.text} is used; "
-        elif budget and supervisor.nothing_fits:
-            why = f"no other run fits into the budget of {budget.text}; "
-        again = again or kdx_command("resume" if trains else "evaluate", plan.name, options=computing)
-        say(f"{_summary(listener)}; {why}resume with: {again}")
-        return 128 + stopped
-    if search is None:
-        return _close(listener, plan.name, context, computing)
-    if paused := sorted({str(pause) for pause in listener.pauses}):
-        again = resume(plan.name, computing)
-        say(f"{_summary(listener)}; paused: {'; '.join(paused)}; try them again with: {again}")
-    return FAILED if paused else 0
+def resources(database: Database, at_a_time: AtATime) -> tuple[int, Gpus]:
+    """Return how many runs go at a time, and on which GPUs, in a process that is about to supervise."""
+    never_wait_for_readers()
+    take_files(database)
+    gpus = visible_gpus()
+    return at_a_time.runs(len(gpus)), Gpus(gpus, at_a_time.on_each(len(gpus)))
 
 
 def supervise(supervisor: Supervisor, listener: Lines) -> int | None:
@@ -176,63 +255,6 @@ def _close(listener: Lines, sweep: str, context: Context, options: str) -> int:
     return 0
 
 
-def search_and_run(
-    plan: Plan,
-    database: Database,
-    context: Context,
-    at_a_time: AtATime,
-    options: RunOptions,
-    *,
-    budget: Budget | None = None,
-    search_only: str | None = None,
-    components: Path | None = None,
-) -> int:
-    """Search what a plan tunes, register it with the winners, run it, and return the exit code.
-
-    A plan that tunes nothing is run; it was registered before.
-
-    Args:
-        search_only: the command that continues the search, where the winners are registered and not trained.
-        components: as for `run_plan`.
-    """
-    if not plan.searched:
-        return run_plan(plan, database, context, at_a_time, options, budget=budget, components=components)
-    search = Searching(database, plan)
-    search.look()
-    # Winners of a search that is done stay planned; the others have no cell yet.
-    register(database, search.with_winners(), plan.grid)
-    code = 0
-    if not search.done:
-        code = run_plan(
-            search.advance(),
-            database,
-            context,
-            at_a_time,
-            options,
-            budget=budget,
-            search=search,
-            again=search_only,
-            components=components,
-        )
-        search.look()
-    # Of a search that is done too: the command that ended it may have been killed before this.
-    copy_to_dashboard(search, plan, database)
-    if code not in (0, FAILED):
-        return code
-    # What is paused of a search has no winner; those of the others are there.
-    with_winners = search.with_winners()
-    register(database, with_winners, plan.grid)
-    for line in winner_lines(search, plan):
-        say(line)
-    lost = len(plan.cells) - len(with_winners.trained)
-    if lost:
-        say(f"{lost} cells have no completed trial, and are left out: see kdx status{context.options}")
-    code = 0
-    if with_winners.trained and search_only is None:
-        code = run_plan(with_winners, database, context, at_a_time, options, budget=budget, components=components)
-    return code or (FAILED if lost else 0)
-
-
 def copy_to_dashboard(search: Searching, plan: Plan, database: Database) -> None:
     """Copy the trials that have ended to where optuna-dashboard finds them."""
     # Optuna, which only a search needs.
@@ -262,44 +284,6 @@ def winner_lines(search: Searching, plan: Plan) -> Iterator[str]:
         assert best.value is not None  # it completed
         score = f"{metric} {rounded(best.value, metric)}"
         yield f"{choices}: trial {best.number} of {len(trials)} ({ended}): {settings}; {score}"
-
-
-def submit_workers(
-    plan: Plan, database: Database, context: Context, at_a_time: AtATime, options: RunOptions, slurm: JobOptions
-) -> None:
-    """Submit workers that do what is left of a registered plan, and suggest how to look after them.
-
-    Args:
-        at_a_time: how many runs go at a time in each job.
-    """
-    if moved := take(database):
-        say(f"note: {moved}")
-    files = files_beside(database.location)
-    to_do = (Action.START, Action.CONTINUE, Action.EVALUATE, Action.WAIT)
-    left = sum(decision.action in to_do for decision in decisions_in(database, plan))
-    if not left and not plan.searched:
-        say(f"nothing is left to do; next: {context.command('report', plan.name)}")
-        return
-    jobs = slurm.jobs or (MOST_JOBS if plan.searched else min(left, MOST_JOBS))
-    components = laid_out(components_of(plan.components))
-
-    def words(folder: Path) -> list[str]:
-        words = ["worker", "--if-changed", options.if_changed.value, "--hang-after", f"{options.hang_after:g}"]
-        words += ["--keep-state"] if options.keep_state else []
-        words += ["--workers", str(at_a_time.workers)] if at_a_time.workers else []
-        words += ["--per-gpu", str(at_a_time.per_gpu)] if at_a_time.per_gpu else []
-        words += ["--components", str(folder)] if components else []
-        return [*words, "--", plan.name]
-
-    sweep = (sweep_named(database, plan.name), plan.name)
-    of_this_machine = ("KDX_WORKERS", "KDX_PER_GPU", "KDX_DEVICES", "CUDA_VISIBLE_DEVICES")
-    environment = {name: value for name, value in os.environ.items() if name not in of_this_machine}
-    environment["KDX_DB"] = _from_anywhere(context.db)
-    again = kdx_command("resume", plan.name, options=f" --slurm{computing_options(context, database, plan.name)}")
-    done = submit(files, sweep, replace(slurm, jobs=jobs), jobs, words, environment, again, components)
-    runs = "a search" if plan.searched else count_of(left, "run")
-    say(f"submitted {count_of(done.jobs, 'job')} ({done.array}) for {runs} of {plan.name}; logs in {done.folder}")
-    say(f"next: {context.command('status', plan.name)}, or {context.command('cancel', plan.name)}")
 
 
 def _from_anywhere(db: str) -> str:

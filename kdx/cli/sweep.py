@@ -9,8 +9,8 @@ from kdx.cli.beside import BesideRuns
 from kdx.cli.console import say, waits_for
 from kdx.cli.context import InDatabase
 from kdx.cli.options import GridFile, Hardware, Limit, MaxRuns, Running, Set, Slurm, set_options
-from kdx.cli.planned import announce, change_of, refuse_budget, removed_runs
-from kdx.cli.running import search_and_run, submit_workers
+from kdx.cli.planned import announce, change_of, removed_runs
+from kdx.cli.running import Runner
 from kdx.cli.wording import cell_name
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
@@ -48,7 +48,6 @@ def sweep(
 
     Example: kdx sweep quickstart --workers 2
     """
-    refuse_budget(slurm, budget)
     if search_only and slurm is not None:
         raise KdxError("--search-only and --slurm exclude each other", hint="jobs train the winners as well")
     further = set_options(set_)
@@ -70,17 +69,12 @@ def sweep(
             say(f"note: {message}")
         if longer:
             refuse_anew(database, plan)
-        if not plan.searched:
-            register(database, plan, plan.grid)
-        if slurm is not None:
-            if plan.searched:
-                register(database, with_winners(database, plan), plan.grid)
-            submit_workers(plan, database, context, at_a_time, options, slurm)
-            return
+        if slurm is not None or not plan.searched:
+            register(database, with_winners(database, plan), plan.grid)
         whole = kdx_command("sweep", grid, options=further + context.options)
         alone = kdx_command("sweep", grid, options=" --search-only" + further + context.options)
         only = alone if search_only else None
-        code = search_and_run(plan, database, context, at_a_time, options, budget=budget, search_only=only)
+        code = Runner(database, context, at_a_time, options, slurm, budget).do(plan, search_only=only)
         if search_only and not code:
             say(f"next: {whole}, or: {context.command('export', plan.name, options=' --tuned tuned.yaml')}")
         raise typer.Exit(code)

@@ -10,25 +10,22 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.beside import BesideRuns
-from kdx.cli.console import never_wait_for_readers, say
+from kdx.cli.console import say
 from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.options import Components, Hardware, Running
 from kdx.cli.planned import announce
 from kdx.cli.progress import progress
-from kdx.cli.running import FAILED, copy_to_dashboard, supervise, winner_lines
+from kdx.cli.running import FAILED, copy_to_dashboard, resources, supervise, winner_lines
 from kdx.cli.wording import count_of, counts_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
-from kdx.run_files.folder_ownership import take
 from kdx.shell import shell_word
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
 from kdx.sweep.budget import read_wall_time
-from kdx.sweep.gpus import visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.open_sweeps import OpenSweeps
-from kdx.sweep.placement import Gpus
 from kdx.sweep.supervisor import Shared, Supervisor
 from kdx.tune.search import Searching
 
@@ -77,14 +74,10 @@ def worker(
     """
     deadline = None if max_time is None else time.monotonic() + read_wall_time("--max-time", max_time, least=1.0)
     shared = Shared(read_wall_time("--leave-unlike", leave_unlike), read_wall_time("--wait", wait))
-    never_wait_for_readers()
     with open_database(context.db, write=True) as database:
         names = [known_sweep(database, sweep, context).name for sweep in sweeps or ()]
-        if moved := take(database):
-            say(f"note: {moved}")
-        gpus = visible_gpus()
+        workers, gpus = resources(database, at_a_time)
         open_sweeps = OpenSweeps(database, names, components, _Messages(database), lambda: supervisor.works)
-        workers = at_a_time.runs(len(gpus))
         with progress(None, workers=workers) as listener:
             supervisor = Supervisor(
                 open_sweeps,
@@ -93,7 +86,7 @@ def worker(
                 listener,
                 ForkServer(),
                 options=options,
-                gpus=Gpus(gpus, at_a_time.on_each(len(gpus))),
+                gpus=gpus,
                 deadline=deadline,
                 shared=shared,
             )

@@ -22,12 +22,11 @@ def ran(tmp_path, monkeypatch, data_home):
     monkeypatch.chdir(tmp_path)
     plans = []
 
-    def run(plan, *_, trains=True, **options):
+    def run(runner, plan, *, trains=True):
         plans.append((plan, trains))
         return 0
 
-    for module in ("evaluate", "searching"):
-        monkeypatch.setattr(f"kdx.cli.{module}.run_plan", run)
+    monkeypatch.setattr("kdx.cli.running.Runner.run", run)
     return plans
 
 

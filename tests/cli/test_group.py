@@ -100,7 +100,7 @@ def test_only_the_module_of_a_command_that_runs_is_imported(arguments, expected)
         "from kdx.cli.app import Kdx, main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "modules = {verb.function.partition(':')[0] for verb in Kdx.verbs.values()}\n"
+        "modules = {f'kdx.cli.{name}' for name in Kdx.verbs}\n"
         f"assert modules & set(sys.modules) == {expected!r}, modules & set(sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -86,7 +86,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing():
 
 
 def test_retry_trains_it_again_as_a_new_generation(monkeypatch):
-    monkeypatch.setattr("kdx.cli.retry.run_plan", lambda *_, **__: 0)
+    monkeypatch.setattr("kdx.cli.running.Runner.run", lambda *_, **__: 0)
     three()
     typed("invalidate", "1", "--why", "cut")
     typed("retry", "1")

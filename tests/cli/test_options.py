@@ -69,7 +69,7 @@ def test_no_variable_keeps_a_sweep_from_training(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     planned(1)
     started = []
-    monkeypatch.setattr("kdx.cli.sweep.search_and_run", lambda *_, **__: started.append(1) or 0)
+    monkeypatch.setattr("kdx.cli.running.Runner.do", lambda *_, **__: started.append(1) or 0)
     for _, command in all_commands():
         for option in command.params:
             variable = f"KDX_{option.name.strip('_').upper()}"

@@ -8,7 +8,6 @@ import pytest
 from grids import TINY
 from looked_after import DB, completed, refused, typed
 
-from kdx.cli import searching
 from kdx.cli.context import Context
 from kdx.cli.planned import record_of, removed_runs
 from kdx.errors import KdxError
@@ -42,11 +41,11 @@ def started(monkeypatch) -> list[list[tuple[str, int]]]:
     """The runs of every plan that a sweep would start."""
     plans: list[list[tuple[str, int]]] = []
 
-    def run(plan, *_, **options) -> int:
+    def run(runner, plan, **options) -> int:
         plans.append([run.key for run in plan.runs])
         return 0
 
-    monkeypatch.setattr(searching, "run_plan", run)
+    monkeypatch.setattr("kdx.cli.running.Runner.run", run)
     return plans
 
 

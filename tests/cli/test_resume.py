@@ -6,7 +6,7 @@ import pytest
 from grids import TINY
 from typer.testing import CliRunner
 
-from kdx.cli import searching
+from kdx.cli import running
 from kdx.cli.app import app
 from kdx.errors import DatabaseError, KdxError
 from kdx.grid.load import load_grid
@@ -26,11 +26,11 @@ def ran(monkeypatch):
 
     ran = Ran()
 
-    def run(plan, database, context, workers, options, *, budget=None, components=None):
-        ran.append((plan, context.db, workers))
+    def run(runner, plan):
+        ran.append((plan, runner.context.db, runner.at_a_time))
         return ran.codes.get(plan.name, 0)
 
-    monkeypatch.setattr(searching, "run_plan", run)
+    monkeypatch.setattr("kdx.cli.running.Runner.run", run)
     return ran
 
 
@@ -99,7 +99,7 @@ def test_failed_runs_stay_failed_and_the_commands_that_try_them_again_are_shown(
 def test_failures_do_not_keep_other_sweeps_waiting_and_an_interruption_stops_all(ran):
     planned("one", steps=1)
     planned("two", steps=2)
-    ran.codes = {"two": searching.FAILED}
+    ran.codes = {"two": running.FAILED}
     assert resume().exit_code == 4
     assert [plan.name for plan, _, _ in ran] == ["two", "one"]
     ran.clear()

@@ -18,11 +18,11 @@ def ran(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plans = []
 
-    def run(plan, *_, **options):
+    def run(runner, plan, **options):
         plans.append(plan)
         return 0
 
-    monkeypatch.setattr("kdx.cli.retry.run_plan", run)
+    monkeypatch.setattr("kdx.cli.running.Runner.run", run)
     return plans
 
 
@@ -115,18 +115,18 @@ def test_what_else_is_unfinished_in_the_sweep_waits_for_resume(ran, monkeypatch)
     assert following in typed("retry", "tiny", "state=failed").stderr
     assert [seeds_of(plan) for plan in ran] == [[0]]
 
-    def run(plan, database, *_, **options):
-        claims.cancel(database, [first.id, second.id])
+    def run(runner, plan):
+        claims.cancel(runner.database, [first.id, second.id])
         return 0
 
-    monkeypatch.setattr("kdx.cli.retry.run_plan", run)
+    monkeypatch.setattr("kdx.cli.running.Runner.run", run)
     assert following not in typed("retry", str(first.id)).stderr
 
 
 def test_runs_are_tried_again_by_jobs_of_slurm(ran, monkeypatch):
     failed(planned(2)[0])
     submitted = []
-    monkeypatch.setattr("kdx.cli.retry.submit_workers", lambda plan, *_: submitted.append(plan))
+    monkeypatch.setattr("kdx.cli.running.Runner._submit", lambda _, plan, slurm: submitted.append(plan))
     assert typed("retry", "tiny", "state=failed", "--slurm").exit_code == 0
     assert ([seeds_of(plan) for plan in submitted], ran) == ([[0]], [])
     assert everything()[0] == (0, 0, RunState.PENDING)

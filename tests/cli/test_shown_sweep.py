@@ -3,7 +3,7 @@
 import yaml
 from looked_after import DB, learned, of_two_kernels, shown, typed
 
-from kdx.cli import shown_sweep
+from kdx.cli import show
 from kdx.cli.context import Context
 from kdx.grid.load import load_grid
 from kdx.store import recording
@@ -28,7 +28,7 @@ def test_a_sweep_has_its_cells_and_what_varies_and_is_the_one_planned_last():
 
 
 def test_of_many_cells_and_values_the_first_are_listed(tmp_path, monkeypatch):
-    monkeypatch.setattr(shown_sweep, "MOST_CELLS", 3)
+    monkeypatch.setattr(show, "MOST_CELLS", 3)
     rates = ", ".join(f"0.0{number}" for number in range(1, 10))
     (tmp_path / "grid.yaml").write_text(
         "name: many\ntask: translation\ndata: {corpus: synthetic-translation}\n"
@@ -37,7 +37,7 @@ def test_of_many_cells_and_values_the_first_are_listed(tmp_path, monkeypatch):
     plan = load_grid("grid.yaml")
     with open_database(DB, write=True, create=True) as database:
         sweep_id = recording.register(database, plan, plan.grid)
-        lines = list(shown_sweep.shown_sweep(database, sweep_id, (), Context(str(DB))).lines())
+        lines = list(show.shown_sweep(database, sweep_id, (), Context(str(DB))).lines())
     assert sum(" of 1" in line for line in lines) == 3
     assert "  … and 6 more cells; kdx status many lists all runs" in lines
     (values,) = [line for line in lines if line.startswith("  training.learning_rate  0.01")]

@@ -212,7 +212,7 @@ def test_what_is_to_be_said_of_the_text_comes_first(tmp_path, data_home, monkeyp
     monkeypatch.chdir(tmp_path)
     short = TINY.replace("train_lines: 300", "train_lines: 300, max_tokens: 8")
     Path("grid.yaml").write_text(short % {"steps": 10, "seeds": 1})
-    monkeypatch.setattr("kdx.cli.running.run_plan", lambda *_: 0)
+    monkeypatch.setattr("kdx.cli.running.Runner.run", lambda *_: 0)
     text = CliRunner().invoke(app, ["sweep", "grid.yaml"]).stderr
     assert re.match(r"note: synthetic-translation: \d+ of 300 training pairs are left out; ", text)
 
