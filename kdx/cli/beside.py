@@ -27,11 +27,6 @@ PATIENCE = 60.0
 class Beside:
     """The mirror and the last command of a command that trains."""
 
-    mirror: MirrorName | None = None
-    on_end: str | None = None
-
-
-def _beside(
     mirror: Annotated[
         MirrorName | None,
         typer.Option(
@@ -40,15 +35,13 @@ def _beside(
             metavar="PROGRAM",
             help=f"Mirror runs to {', '.join(MirrorName)}.",
         ),
-    ] = None,
+    ] = None
     on_end: Annotated[
         str | None, typer.Option("--on-end", metavar="COMMAND", help="Run this at the end, with KDX_OUTCOME set.")
-    ] = None,
-) -> Beside:
-    return Beside(mirror, on_end)
+    ] = None
 
 
-BesideRuns = Annotated[Beside, Flags(_beside)]
+BesideRuns = Annotated[Beside, Flags(Beside)]
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """`kdx cancel`: stops runs for good, until somebody takes them up again."""
 
-from collections.abc import Sequence
-
 from kdx.cli.console import out_json, say
 from kdx.cli.context import Answering
 from kdx.cli.named_runs import named_runs
@@ -18,10 +16,7 @@ from kdx.store.reading import planned_too
 from kdx.store.records import OVER, RunState
 
 
-def cancel(
-    words: ChosenRuns,
-    context: Answering,
-) -> None:
+def cancel(words: ChosenRuns, context: Answering) -> None:
     """Cancel unfinished runs, on any machine.
 
     The process of a run stops within moments and writes nothing more of it; the sweep continues with its other runs.
@@ -46,7 +41,11 @@ def cancel(
                 jobs = [job for each in of_sweep for job in each.queued or ()]
         else:
             again = retry_runs(context, database, list(cancelled))
-    refused = _end(jobs)
+    refused: KdxError | None = None
+    try:
+        cluster.cancel(sorted({job.array for job in jobs}))
+    except KdxError as error:
+        refused = error
     ended = 0 if refused else len(jobs)
     if context.json:
         record = {"cancelled": [*cancelled], "running": [run for run, claimed in cancelled.items() if claimed]}
@@ -67,12 +66,3 @@ def cancel(
         by_hand = f"scancel {' '.join(sorted({str(job.array) for job in jobs}))}"
         problem = f"{count_of(len(jobs), 'job')} still in Slurm's queue: {refused.problem}"
         raise KdxError(problem, hint=f"try it by hand: {by_hand}")
-
-
-def _end(jobs: Sequence[Job]) -> KdxError | None:
-    """Take jobs out of Slurm's queue; return why Slurm refuses that, if it does."""
-    try:
-        cluster.cancel(sorted({job.array for job in jobs}))
-    except KdxError as error:
-        return error
-    return None

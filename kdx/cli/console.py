@@ -10,7 +10,7 @@ import os
 import select
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
@@ -93,25 +93,31 @@ def width(stream: TextIO | None = None) -> int | None:
 
 
 def table(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, indent: int = 0, spare: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    indent: int = 0,
+    spare: Sequence[str] = (),
+    optional: Collection[str] = (),
+    apart: bool = False,
 ) -> Iterator[str]:
-    """Return the lines of a table on stdout, see `kdx.report.writers.rows.to_text`; states are in colour."""
-    whole = width()
+    """Return the lines of a table on stdout, see `kdx.report.writers.rows.to_text`; states are in colour.
+
+    Args:
+        optional: columns that are left out if they are blank in all rows.
+        apart: whether an empty line comes before the table; without rows there is neither.
+    """
+    rows, whole = list(rows), width()
+    if apart and not rows:
+        return
+    if apart:
+        yield ""
+    filled = {at for row in rows for at, value in enumerate(row) if value not in (None, "")}
+    kept = [at for at, column in enumerate(columns) if column not in optional or at in filled]
+    shown = [[row[at] for at in kept] for row in rows]
     room = None if whole is None else whole - indent
-    for line in to_text(columns, rows, room, spare=spare, paint=painted):
+    for line in to_text([columns[at] for at in kept], shown, room, spare=spare, paint=painted):
         yield f"{'':{indent}}{line}".rstrip()
-
-
-def without_blanks(
-    columns: Sequence[str], lines: Sequence[Sequence[Any]], *optional: str
-) -> tuple[list[str], list[list[Any]]]:
-    """Return header and lines, less those of the optional columns that are blank in all lines."""
-    kept = [
-        at
-        for at, column in enumerate(columns)
-        if column not in optional or any(line[at] not in (None, "") for line in lines)
-    ]
-    return [columns[at] for at in kept], [[line[at] for at in kept] for line in lines]
 
 
 def painted(text: str, stream: TextIO | None = None) -> str:

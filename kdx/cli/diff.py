@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import width, without_blanks
+from kdx.cli.console import table, width
 from kdx.cli.context import Answering
-from kdx.cli.shown import table_lines, test_metric
+from kdx.cli.shown import test_metric
 from kdx.cli.wording import shown_score
 from kdx.errors import KdxError
 from kdx.grid.cell_selector import word
@@ -129,7 +129,9 @@ def _lines(comparison: Comparison, heads: tuple[str, str]) -> Iterator[str]:
         yield f"  modules that differ: {sanitize(', '.join(names))}"
     yield ""
     yield "scores on the test split"
-    yield from table_lines(("", *heads, "B − A"), (_score_row(pair, *comparison.metrics) for pair in comparison.scores))
+    yield from table(
+        ("", *heads, "B − A"), (_score_row(pair, *comparison.metrics) for pair in comparison.scores), indent=2
+    )
     yield ""
     for name, curves in comparison.curves.items():
         yield from _curve_lines(f"curves of {name}" if name else "curves", curves, heads)
@@ -157,7 +159,7 @@ def _curve_lines(title: str, curves: Sequence[CurveDifference], heads: tuple[str
             )
             for each in curves
         ]
-        yield from table_lines(*without_blanks(head, rows, *only))
+        yield from table(head, rows, indent=2, optional=only)
 
 
 def _section(name: str, changes: Sequence[Change], heads: tuple[str, str]) -> Iterator[str]:
@@ -168,7 +170,7 @@ def _section(name: str, changes: Sequence[Change], heads: tuple[str, str]) -> It
     rows = [(change.name, _word(change.before, longest), _word(change.after, longest)) for change in changes]
     yield name if rows else f"{name}: the same"
     if rows:
-        yield from table_lines(("", *heads), rows)
+        yield from table(("", *heads), rows, indent=2)
 
 
 def _word(value: Any, longest: int) -> str:

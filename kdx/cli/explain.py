@@ -10,7 +10,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
-from kdx.cli.options import DATABASE, Db, Files, Json
+from kdx.cli.context import Answering
 from kdx.errors import KdxError
 from kdx.grid.explain import Explained, key_list
 from kdx.grid.explain import explain as explained
@@ -20,6 +20,7 @@ NARROWEST = 40
 
 
 def explain(
+    context: Answering,
     name: Annotated[
         str | None,
         typer.Argument(
@@ -28,9 +29,6 @@ def explain(
             help="Such as training.steps, rbf, or FILE.py:Class; default: list the keys.",
         ),
     ] = None,
-    db: Db = DATABASE,
-    files_in: Files = None,
-    json: Json = False,
 ) -> None:
     """Explain a key or a value of a grid.
 
@@ -40,7 +38,7 @@ def explain(
     """
     if name is None:
         listed = key_list()
-        if json:
+        if context.json:
             out_json(listed)
         else:
             out("\n".join(_key_lines(listed)))
@@ -49,10 +47,10 @@ def explain(
     try:
         meanings = explained(name)
     except KdxError:
-        if not _know_recorded(name, db):
+        if not _know_recorded(name, context.db):
             raise
         meanings = explained(name)
-    if json:
+    if context.json:
         out_json([{"kind": "value" if meaning.keys else "key", **asdict(meaning)} for meaning in meanings])
     else:
         out("\n\n".join("\n".join(_lines(meaning)) for meaning in meanings))

@@ -1,6 +1,7 @@
 """`kdx gc`: lists and removes files of runs that are no longer needed."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -49,17 +50,15 @@ def gc(
         files = files_beside(database.location)
         # Slurm is asked before the database is locked: it may take a minute, and jobs that are over stay so.
         over = list(_over(database))
-        if apply:
-            # While the database is locked nobody claims, plans or ends a run, so the decisions stay valid.
-            with database.write():
-                files_by_rule = _found(database, over)
-                for rule in rules:
-                    for file in files_by_rule[rule]:
-                        remove(files, file, leave_word=rule is not RetentionRule.UNKNOWN)
-                for submission in over:
-                    remove_empty(submission)
-        else:
-            files_by_rule = _found(database, over)
+        # While the database is locked nobody claims, plans or ends a run, so the decisions stay valid.
+        with database.write() if apply else nullcontext():
+            files_by_rule = removable(inventory(database), _selected(database), listing(files))
+            files_by_rule[RetentionRule.SUBMISSIONS] = [file for each in over for file in files_of(files, each)]
+            for rule in rules if apply else ():
+                for file in files_by_rule[rule]:
+                    remove(files, file, leave_word=rule is not RetentionRule.UNKNOWN)
+            for submission in over if apply else ():
+                remove_empty(submission)
     record = [
         {
             "rule": rule.name.lower(),
@@ -80,13 +79,6 @@ def gc(
         say(f"nothing was removed; {counts} would be by: {again}")
     else:
         say("nothing was removed, and by these rules nothing would be")
-
-
-def _found(database: Database, over: Sequence[Submission]) -> dict[RetentionRule, list[RunFile]]:
-    files = files_beside(database.location)
-    files_by_rule = removable(inventory(database), _selected(database), listing(files))
-    files_by_rule[RetentionRule.SUBMISSIONS] = [file for submission in over for file in files_of(files, submission)]
-    return files_by_rule
 
 
 def _over(database: Database) -> Iterator[Submission]:

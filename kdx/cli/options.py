@@ -8,7 +8,7 @@ import os
 import time
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -110,14 +110,14 @@ Set = Annotated[
     ),
 ]
 GridFile = Annotated[str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or a shipped grid.")]
-Sweep = Annotated[
-    str | None,
-    typer.Argument(
-        autocompletion=completion.names,
-        metavar="SWEEP|GRID.yaml",
-        help="A sweep, or its grid file; default: the most recent sweep.",
-    ),
-]
+
+
+def sweep_argument(help: str) -> Any:
+    """Return an argument that names a sweep, or several."""
+    return typer.Argument(autocompletion=completion.names, metavar="SWEEP|GRID.yaml", help=help)
+
+
+Sweep = Annotated[str | None, sweep_argument("A sweep, or its grid file; default: the most recent sweep.")]
 ChosenRuns = Annotated[
     list[str],
     typer.Argument(

@@ -106,7 +106,8 @@ def report(
     elif write_html is not None:
         out(write_html(shown, maps=[*_maps(context, record, attention or ())]))
     else:
-        _write(shown, format, made_by)
+        for part in writer(format).write_tables(shown, made_by):
+            out(part)
     say(_closing(record, shown, options))
 
 
@@ -134,11 +135,6 @@ def _maps(context: Context, record: SweepRecord, asked: Sequence[str]) -> Iterat
         for text in dict.fromkeys(str(warning.message) for warning in unknown):
             say(f"note: {text}")
         yield f"{choices_of(labels)}, run {run}: {line.strip()}", read
-
-
-def _write(tables: Sequence[Table], format: Format, made_by: MadeBy) -> None:
-    for part in writer(format).write_tables(tables, made_by):
-        out(part)
 
 
 def _closing(sweep: SweepRecord, tables: Sequence[Table], options: Mapping[str, str]) -> str:

@@ -5,12 +5,11 @@ from typing import Annotated
 
 import typer
 
-from kdx.cli import completion
 from kdx.cli.beside import BesideRuns
 from kdx.cli.console import say, waits_for
 from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import known_sweep
-from kdx.cli.options import Components, Hardware, Limit, Running, Slurm
+from kdx.cli.options import Components, Hardware, Limit, Running, Slurm, sweep_argument
 from kdx.cli.planned import announce
 from kdx.cli.running import FAILED, UNFINISHED, Runner
 from kdx.cli.suggest import computing_options, retry
@@ -33,14 +32,7 @@ def resume(
     options: Running,
     slurm: Slurm,
     beside: BesideRuns,
-    sweep: Annotated[
-        str | None,
-        typer.Argument(
-            autocompletion=completion.names,
-            metavar="SWEEP|GRID.yaml",
-            help="A sweep, or its grid file; default: every unfinished one.",
-        ),
-    ] = None,
+    sweep: Annotated[str | None, sweep_argument("A sweep, or its grid file; default: every unfinished one.")] = None,
     components: Components = None,
 ) -> None:
     """Resume unfinished runs, each from its last checkpoint.

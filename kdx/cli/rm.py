@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from kdx.cli import completion
 from kdx.cli.console import say
 from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import known_sweep
+from kdx.cli.options import sweep_argument
 from kdx.cli.wording import count_of, numbers_of, size
 from kdx.errors import KdxError
 from kdx.run_files.files import files_beside, listing_of, remove
@@ -17,10 +17,7 @@ from kdx.store import sweeps
 
 
 def rm(
-    sweep: Annotated[
-        str,
-        typer.Argument(autocompletion=completion.names, metavar="SWEEP|GRID.yaml", help="A sweep, or its grid file."),
-    ],
+    sweep: Annotated[str, sweep_argument("A sweep, or its grid file.")],
     context: InDatabase,
     runs: Annotated[
         bool, typer.Option("--runs", help="Delete the runs too that no other sweep plans or has planned.")

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import out, say
+from kdx.cli.console import out, say, table
 from kdx.cli.context import Answering, Context
 from kdx.cli.named_runs import RunView, chosen, is_grid_file, known_sweep, run_view
-from kdx.cli.shown import Panel, Shown, fact_lines, shown_run, table_lines, yaml_lines
+from kdx.cli.shown import Panel, Shown, fact_lines, shown_run, yaml_lines
 from kdx.cli.wording import count_of, counts_of, notes_in_words, numbers_of, shown_score, time_in_words
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.cell_selector import word
@@ -88,7 +88,8 @@ def show(
         if plans:
             if not isinstance(named, SweepFound) or words or draws:
                 raise KdxError("--plans are those of a sweep as a whole", allowed="kdx show SWEEP --plans")
-            show_plans(database, named.id, named.name, context)
+            history = sweeps.history(database, named.id)
+            context.answer({"sweep": named.name, "plans": history}, lambda: _plan_lines(history))
             return
         shown = _shown(database, named, conditions, context)
         drawn = _curves(database, shown, metrics) if draws else []
@@ -240,7 +241,7 @@ def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], co
         yield ""
         axes = list(dict.fromkeys(axis for view in cells for axis in view.cell.labels))
         head = ("cell", *axes, "done", "run", "seed", "valid", "test")
-        yield from table_lines(head, (_row(view, axes) for view in cells[:MOST_CELLS]), spare=("cell", "seed"))
+        yield from table(head, (_row(view, axes) for view in cells[:MOST_CELLS]), spare=("cell", "seed"), indent=2)
         if len(cells) > MOST_CELLS:
             more = context.command("status", details.name)
             yield f"  … and {len(cells) - MOST_CELLS:,} more cells; {more} lists all runs"
@@ -333,13 +334,8 @@ def _values(values: Sequence[Any]) -> str:
     return ", ".join(words)
 
 
-def show_plans(database: Database, sweep_id: int, name: str, context: Context) -> None:
-    """Write every plan that a sweep has had, the first one first, each with its grid as written."""
-    history = sweeps.history(database, sweep_id)
-    context.answer({"sweep": name, "plans": history}, lambda: _plan_lines(history))
-
-
 def _plan_lines(history: Sequence[PlanRecord]) -> Iterator[str]:
+    """Write every plan that a sweep has had, the first one first, each with its grid as written."""
     for number, plan in enumerate(history, 1):
         cells, seeds = count_of(len(plan.cells), "cell"), count_of(len(plan.grid.get("seeds", ())), "seed")
         yield f"plan {number}, {time_in_words(plan.made)} UTC: {cells} × {seeds}"

@@ -1,11 +1,11 @@
 """What `kdx show` shows of runs, cells and sweeps in the same way: runs, notes, settings and facts."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kdx.cli.console import table, width, without_blanks
+from kdx.cli.console import table, width
 from kdx.cli.named_runs import RunView, run_view
 from kdx.cli.wording import choices_of, notes_in_words, process_in_words, process_of, shown_score, size, time_in_words
 from kdx.grid.cell_selector import default_word, in_layer, options
@@ -138,8 +138,7 @@ def layer_lines(spec: ResolvedSpec) -> Iterator[str]:
         changed = [f"{name} {word}" for name, word in words.items() if name in options() and word != _usual(spec, name)]
         row = (spec.word(f"layers.{layer}.{factor}") for factor in choices)
         rows.append((str(layer), *row, ", ".join(changed)))
-    yield ""
-    yield from table_lines(("layer", *choices, "options"), rows)
+    yield from table(("layer", *choices, "options"), rows, indent=2, apart=True)
 
 
 def _usual(spec: ResolvedSpec, option: str) -> str | None:
@@ -167,11 +166,6 @@ def fact_lines(facts: Mapping[str, str]) -> Iterator[str]:
     there = {sanitize(name): sanitize(text) for name, text in facts.items() if text}
     width = max(map(len, there), default=0)
     yield from (f"  {name:{width}}  {text}" for name, text in there.items())
-
-
-def table_lines(head: Sequence[str], rows: Iterable[Sequence[Any]], spare: Sequence[str] = ()) -> Iterator[str]:
-    """Write an indented table; `spare` is as in `kdx.report.writers.rows.to_text`."""
-    yield from table(head, list(rows), indent=2, spare=spare)
 
 
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
@@ -265,16 +259,11 @@ def _lines(title: str, view: RunView, details: RunDetails, facts: Mapping[str, A
             "log": facts["log"] or "",
         }
     )
-    if details.metrics:
-        yield ""
-        yield from table_lines(("metric", "value"), _metrics(details))
-    if details.evaluations:
-        yield ""
-        yield from table_lines(("evaluation", "scores"), map(_evaluation, details.evaluations))
-    if details.attempts:
-        yield ""
-        attempts = [attempt_row(attempt) for attempt in details.attempts]
-        yield from table_lines(*without_blanks(ATTEMPT, attempts, "changed"), spare=("took",))
+    metrics = [(name, shown_score(value, name)) for name, value in details.metrics.items()]
+    yield from table(("metric", "value"), metrics, indent=2, apart=True)
+    yield from table(("evaluation", "scores"), map(_evaluation, details.evaluations), indent=2, apart=True)
+    attempts = map(attempt_row, details.attempts)
+    yield from table(ATTEMPT, attempts, indent=2, spare=("took",), optional=("changed",), apart=True)
     yield from layer_lines(details.cell.spec)
     yield ""
     yield from settings_lines(facts["settings"], facts["varies"])
@@ -283,11 +272,6 @@ def _lines(title: str, view: RunView, details: RunDetails, facts: Mapping[str, A
 def _file(name: str) -> str:
     """Return the name of a file with no more of a hash than tells it apart."""
     return _HASH.sub(lambda sha256: f"{sha256[0][:8]}…", name)
-
-
-def _metrics(details: RunDetails) -> Iterator[tuple[str, Any]]:
-    for name, value in details.metrics.items():
-        yield name, shown_score(value, name)
 
 
 def _evaluation(evaluation: EvaluationRecord) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kdx.cli.console import table
 from kdx.cli.named_runs import RunView, chosen, run_view
 from kdx.cli.shown import (
     Panel,
@@ -13,7 +14,6 @@ from kdx.cli.shown import (
     planners,
     settings_lines,
     sweeps_in_words,
-    table_lines,
     test_metric,
     written_facts,
 )
@@ -65,7 +65,7 @@ def shown_cell(database: Database, cell_id: str, conditions: Sequence[str]) -> S
         yield from fact_lines({"sweeps": sweeps_in_words(details), "selected": best})
         yield ""
         head = ("run", "seed", "generation", "state", "step", "took", metric.name, test_metric(metric.name), "")
-        yield from table_lines(head, (_row(view, metric.name) for view in views))
+        yield from table(head, (_row(view, metric.name) for view in views), indent=2)
         for each in searches:
             yield ""
             yield from trial_lines(each, details.id)
@@ -124,7 +124,7 @@ def trial_lines(cell: SearchedCell, cell_id: str) -> Iterator[str]:
         )
         for trial in cell.trials
     ]
-    yield from table_lines(("trial", "cell", "state", cell.metric.name, *names, ""), rows)
+    yield from table(("trial", "cell", "state", cell.metric.name, *names, ""), rows, indent=2)
     yield from (f"  {sanitize(edge_in_words(name, cell, edge))}" for name, edge in cell.edges.items())
 
 

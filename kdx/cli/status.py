@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import out_json, out_lines, say, table, without_blanks
+from kdx.cli.console import out_json, out_lines, say, table
 from kdx.cli.context import Answering, Context
 from kdx.cli.named_runs import known_sweep
+from kdx.cli.options import sweep_argument
 from kdx.cli.slurm_jobs import Submitted, submitted, summary_lines
 from kdx.cli.status_of_runs import (
     Worker,
@@ -28,7 +29,7 @@ from kdx.store.database import Database
 from kdx.store.reading import searches_of_sweeps, sweeps
 from kdx.store.records import FINAL, OVER, RunState, SearchRecord, SweepSummary
 from kdx.store.remarks import NoteRecord, remarks
-from kdx.store.status import CellTime, times, work
+from kdx.store.status import CellTime, WorkRecord, times, work
 from kdx.sweep.blocked import Blocked, blocked_in
 from kdx.sweep.forecast import in_words, seconds_left
 
@@ -37,11 +38,7 @@ def status(
     context: Answering,
     sweep: Annotated[
         str | None,
-        typer.Argument(
-            autocompletion=completion.names,
-            metavar="SWEEP|GRID.yaml",
-            help="A sweep, or its grid file, to show run by run; default: all sweeps.",
-        ),
+        sweep_argument("A sweep, or its grid file, to show run by run; default: all sweeps."),
     ] = None,
     conditions: Annotated[
         list[str] | None,
@@ -106,7 +103,7 @@ class SweepStatus:
             "has_rule": self.has_rule,
             "searches": [search_record(search) for search in self.searches],
             "slurm": [each.plain for each in self.slurm],
-            "working": [worker.plain for worker in self.working],
+            "working": self.working,
             "seconds_left": self.seconds_left,
             "planned": self.summary.updated,
             "tags": self.tags,
@@ -123,11 +120,11 @@ def statuses(database: Database) -> list[SweepStatus]:
     unfinished = [each.id for each in summaries if set(each.counts) - OVER]
     by_id = {each.id: not_needed[each.name] for each in summaries if each.name in not_needed}
     cells: dict[int, list[CellTime]] = defaultdict(list)
-    working: dict[int, list[Worker]] = defaultdict(list)
+    claims: dict[int, list[WorkRecord]] = defaultdict(list)
     for time in times(database, unfinished) if unfinished else ():
         cells[time.sweep_id].append(by_id[time.sweep_id].shortened(time) if time.sweep_id in by_id else time)
     for claim in work(database):
-        working[claim.sweep_id].append(worker_of(claim))
+        claims[claim.sweep_id].append(claim)
     with database.read() as connection:
         searches = searches_of_sweeps(connection)
     # A sweep that is still searched may have no run of its own yet.
@@ -137,7 +134,8 @@ def statuses(database: Database) -> list[SweepStatus]:
     written = remarks(database)
     progress = []
     for each in summaries:
-        alive = [worker.work for worker in working[each.id] if worker.alive]
+        workers = list(map(worker_of, claims[each.id]))
+        alive = [claim for claim, worker in zip(claims[each.id], workers, strict=True) if worker.alive]
         left = seconds_left(cells[each.id], alive) if each.id in unfinished else 0.0
         if each.id in searching:
             left = _seconds_of_trials(searches[each.id], len(alive))
@@ -147,7 +145,7 @@ def statuses(database: Database) -> list[SweepStatus]:
                 has_rule=each.name in not_needed,
                 searches=searches.get(each.id, ()),
                 slurm=jobs.get(each.id, []),
-                working=working[each.id],
+                working=workers,
                 seconds_left=left,
                 tags=written.tags_of_sweeps.get(each.id, ()),
                 notes=written.of_sweeps.get(each.id, ()),
@@ -179,20 +177,17 @@ def _lines(statuses: Sequence[SweepStatus], database: Database, context: Context
         )
         for status in statuses
     ]
-    yield from table(*without_blanks(("sweep", "done", "states", "time left", "tags"), rows, "tags"))
+    yield from table(("sweep", "done", "states", "time left", "tags"), rows, optional=("tags",))
     claims = [(status.summary.name, *worker.row) for status in statuses for worker in status.working]
-    if claims:
-        yield ""
-        yield from table(("sweep", "run", "step", "for", "worker"), claims)
+    yield from table(("sweep", "run", "step", "for", "worker"), claims, apart=True)
     paused = [status for status in statuses if status.blocked.paused or status.blocked.searches]
     if paused:
         yield ""
     for status in paused:
         name = status.summary.name
         yield from status.blocked.lines(name, computing_options(context, database, name))
-    if jobs := [row for status in statuses for row in summary_lines(status.summary.name, status.slurm)]:
-        yield ""
-        yield from table(("sweep", "job array", "jobs", "in Slurm"), jobs)
+    jobs = [row for status in statuses for row in summary_lines(status.summary.name, status.slurm)]
+    yield from table(("sweep", "job array", "jobs", "in Slurm"), jobs, apart=True)
     yield from note_lines([(status.summary.name, status.notes) for status in statuses])
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from kdx.cli.console import say, table, without_blanks
+from kdx.cli.console import say, table
 from kdx.cli.context import Context
 from kdx.cli.named_runs import RunView, chosen, run_view
-from kdx.cli.slurm_jobs import Submitted, job_lines, submitted
+from kdx.cli.slurm_jobs import job_lines, submitted
 from kdx.cli.suggest import computing_options, resume, retry
 from kdx.cli.wording import NOT_NEEDED, PAUSED, count_of, process_in_words, process_of, shown_score, time_in_words
 from kdx.sanitize import sanitize
@@ -26,36 +26,25 @@ from kdx.sweep.lease_holder import Liveness, liveness
 
 @dataclass(frozen=True)
 class Worker:
-    """A process that claimed a run."""
+    """A process that claimed a run; docs/reference/json.md has the keys."""
 
-    work: WorkRecord
+    run: int
+    step: int
+    seconds: float
+    lease_left: float | None
+    device: str | None
+    gpu: str | None
+    machine: str | None
+    process: int | None
     alive: bool
     """Whether it may still work: it was not found dead."""
     place: str
     """In words, such as `process 7 here`."""
 
     @property
-    def plain(self) -> dict[str, Any]:
-        """The same for programs."""
-        work = self.work
-        machine, process = process_of(work.owner) or (None, None)
-        return {
-            "run": work.run_id,
-            "step": work.step,
-            "seconds": work.running,
-            "lease_left": work.lease_left,
-            "device": work.device,
-            "gpu": work.gpu,
-            "machine": machine,
-            "process": process,
-            "alive": self.alive,
-            "place": self.place,
-        }
-
-    @property
     def row(self) -> tuple[int, int, str, str]:
         """Its run, step, time and place, for a table."""
-        return self.work.run_id, self.work.step, in_words(self.work.running), self.place
+        return self.run, self.step, in_words(self.seconds), self.place
 
 
 def worker_of(work: WorkRecord) -> Worker:
@@ -64,8 +53,20 @@ def worker_of(work: WorkRecord) -> Worker:
     lapsed = work.lease_left is not None and work.lease_left < 0
     state = ", which is gone" if not alive else ", whose lease has lapsed" if lapsed else ""
     on = "" if work.gpu is None else f", on GPU {work.gpu} ({work.device})"
+    machine, process = process_of(work.owner) or (None, None)
     place = process_in_words(work.owner)
-    return Worker(work, alive, f"{place}{state}{on}" if place else "a process of another kdx")
+    return Worker(
+        run=work.run_id,
+        step=work.step,
+        seconds=work.running,
+        lease_left=work.lease_left,
+        device=work.device,
+        gpu=work.gpu,
+        machine=machine,
+        process=process,
+        alive=alive,
+        place=f"{place}{state}{on}" if place else "a process of another kdx",
+    )
 
 
 def search_record(search: SearchRecord) -> dict[str, Any]:
@@ -94,9 +95,7 @@ def states_in_words(counts: Mapping[str, int], *, has_rule: bool) -> str:
 def note_lines(notes: Sequence[tuple[str, Sequence[NoteRecord]]]) -> Iterator[str]:
     """Return a table of notes, each with what it is on."""
     rows = [(what, time_in_words(note.made)[:-3], " ".join(note.text.split())) for what, each in notes for note in each]
-    if rows:
-        yield ""
-        yield from table(("on", "written (UTC)", "note"), rows)
+    yield from table(("on", "written (UTC)", "note"), rows, apart=True)
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ class RunStatus:
         """Who works at the run, what it waits for, or why it ended."""
         run = self.view.record
         if self.worker is not None:
-            return f"{self.worker.place}, for {in_words(self.worker.work.running)}"
+            return f"{self.worker.place}, for {in_words(self.worker.seconds)}"
         if run.invalidated:
             return "; ".join(filter(None, (f"excluded from reports: {run.invalidated}", run.error)))
         if self.view.not_needed:
@@ -165,7 +164,7 @@ class RunStatus:
     @property
     def plain(self) -> dict[str, Any]:
         """The same for programs."""
-        return {**self.view.plain, "worker": self.worker and self.worker.plain, "waits_for": self.waits_for}
+        return {**self.view.plain, "worker": self.worker, "waits_for": self.waits_for}
 
 
 def show_runs(database: Database, name: str, conditions: Sequence[str], context: Context) -> None:
@@ -196,7 +195,7 @@ def show_runs(database: Database, name: str, conditions: Sequence[str], context:
         "notes": notes,
         **blocked.as_json(),
         "searches": [search_record(search) for search in searches],
-        "trials": [worker.plain for worker in trials],
+        "trials": trials,
         "slurm": [each.plain for each in jobs],
         "runs": [status.plain for status in statuses],
     }
@@ -209,7 +208,7 @@ def show_runs(database: Database, name: str, conditions: Sequence[str], context:
         if paused := blocked.lines(name, options):
             yield ""
             yield from paused
-        yield from _job_table(jobs)
+        yield from table(("job", "in Slurm", "node", "why"), job_lines(jobs), apart=True)
         of_runs = [(f"run {view.record.id}", view.notes) for view in views]
         yield from note_lines([(name, notes), *of_runs])
         if tags:
@@ -249,7 +248,7 @@ def _run_lines(statuses: Sequence[RunStatus]) -> Iterator[str]:
     metrics = {status.metric.partition("/")[2] for status in statuses}
     score = metrics.pop() if len(metrics) == 1 else "score"
     head = ("run", *axes, "seed", "state", "step", "took", score, "tags", "")
-    yield from table(*without_blanks(head, rows, score, "tags", ""), spare=("took",))
+    yield from table(head, rows, spare=("took",), optional=(score, "tags", ""))
 
 
 def _search_lines(searches: Sequence[SearchRecord], trials: Sequence[Worker]) -> Iterator[str]:
@@ -263,16 +262,9 @@ def _search_lines(searches: Sequence[SearchRecord], trials: Sequence[Worker]) ->
         choices = (search.labels.get(axis, "–") for axis in axes)
         rows.append((*choices, f"{search.wanted - search.left:,} of {search.wanted:,}", states))
     yield from table((*axes, "trials", "ended"), rows)
-    if trials:
-        yield ""
-        yield from table(("run of a trial", "step", "for", "worker"), [worker.row for worker in trials])
+    rows_of_trials = [worker.row for worker in trials]
+    yield from table(("run of a trial", "step", "for", "worker"), rows_of_trials, apart=True)
     yield ""
-
-
-def _job_table(jobs: Sequence[Submitted]) -> Iterator[str]:
-    if queued := list(job_lines(jobs)):
-        yield ""
-        yield from table(("job", "in Slurm", "node", "why"), queued)
 
 
 def _counts(views: Sequence[RunView], blocked: Blocked) -> Counter[str]:

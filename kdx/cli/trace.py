@@ -6,11 +6,11 @@ from typing import Annotated, Any
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import out, say, without_blanks
+from kdx.cli.console import out, say, table
 from kdx.cli.context import Answering
 from kdx.cli.options import Tables
 from kdx.cli.report import load_together, table_names
-from kdx.cli.shown import ATTEMPT, attempt_row, fact_lines, table_lines, yaml_lines
+from kdx.cli.shown import ATTEMPT, attempt_row, fact_lines, yaml_lines
 from kdx.cli.wording import count_of, numbers_of
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import Shown
@@ -127,7 +127,7 @@ def _lines(trace: Trace, db: str) -> Iterator[str]:
     yield from yaml_lines(trace.spec)
     yield ""
     head = ("", "run", "seed", "state", cell.selected_by.name, "at step", trace.scored, "seconds")
-    yield from table_lines(head, map(_run, trace.runs))
+    yield from table(head, map(_run, trace.runs), indent=2)
     for run in (each.record for each in trace.runs):
         if run.error:
             yield f"  run {run.id}: {sanitize_lines(run.error)}"
@@ -135,7 +135,7 @@ def _lines(trace: Trace, db: str) -> Iterator[str]:
             yield f"  run {run.id} is excluded from reports: {sanitize_lines(run.invalidated)}"
     yield ""
     attempts = [(run.record.id, *attempt_row(attempt)) for run in trace.runs for attempt in run.attempts]
-    yield from table_lines(*without_blanks(("run", *ATTEMPT), attempts, "changed"), spare=("took",))
+    yield from table(("run", *ATTEMPT), attempts, indent=2, spare=("took",), optional=("changed",))
     scored = (cell.selected_by.name, trace.scored)
     for origin, runs in trace.origins:
         yield ""

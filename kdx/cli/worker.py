@@ -3,17 +3,15 @@
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kdx.cli import completion
 from kdx.cli.beside import BesideRuns
 from kdx.cli.console import say
 from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import known_sweep
-from kdx.cli.options import Components, Hardware, Running
+from kdx.cli.options import Components, Hardware, Running, sweep_argument
 from kdx.cli.planned import announce
 from kdx.cli.progress import progress
 from kdx.cli.running import FAILED, copy_to_dashboard, resources, supervise, winner_lines
@@ -39,12 +37,7 @@ def worker(
     options: Running,
     beside: BesideRuns,
     sweeps: Annotated[
-        list[str] | None,
-        typer.Argument(
-            autocompletion=completion.names,
-            metavar="SWEEP|GRID.yaml",
-            help="Sweeps, or their grid files; default: every unfinished one.",
-        ),
+        list[str] | None, sweep_argument("Sweeps, or their grid files; default: every unfinished one.")
     ] = None,
     components: Components = None,
     max_time: Annotated[
@@ -95,7 +88,8 @@ def worker(
     summary, status = _summary(ended), context.command("status")
     if stopped is not None:
         why = f"--max-time {max_time} is over; " if supervisor.out_of_time else ""
-        again = context.command("worker", *names, options=_components(components))
+        folder = f" --components {shell_word(str(components))}" if components else ""
+        again = context.command("worker", *names, options=folder)
         say(f"{summary}; {why}others continue, or: {again}")
         raise typer.Exit(128 + stopped)
     if supervisor.gave_up:
@@ -111,10 +105,6 @@ def worker(
         say(f"{summary}{more}{takes}; see {status}")
         raise typer.Exit(FAILED)
     say(f"{summary}; next: {context.command('report')}")
-
-
-def _components(folder: Path | None) -> str:
-    return f" --components {shell_word(str(folder))}" if folder else ""
 
 
 def _summary(states: Sequence[RunState]) -> str:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.cli import console
-from kdx.cli.console import _Messages, error, out, out_json, say, without_blanks
+from kdx.cli.console import _Messages, error, out, out_json, say
 from kdx.errors import DatabaseError, Faults, KdxError, StorageError
 
 
@@ -127,10 +127,9 @@ def test_a_closed_stdout_takes_no_result_in_silence(monkeypatch):
 
 
 def test_a_column_without_words_is_left_out():
-    lines = [("a", "", 1), ("b", "", 2)]
-    assert without_blanks(("name", "tags", "n"), lines, "tags") == (["name", "n"], [["a", 1], ["b", 2]])
-    lines[0] = ("a", "odd", 1)
-    assert without_blanks(("name", "tags", "n"), lines, "tags") == (
-        ["name", "tags", "n"],
-        [["a", "odd", 1], ["b", "", 2]],
-    )
+    def lines(*rows) -> list[list[str]]:
+        return [line.split() for line in console.table(("name", "tags", "n"), rows, optional=("tags",), apart=True)]
+
+    assert lines(("a", "", 1), ("b", "", 2)) == [[], ["name", "n"], ["a", "1"], ["b", "2"]]
+    assert lines(("a", "odd", 1), ("b", "", 2))[1:] == [["name", "tags", "n"], ["a", "odd", "1"], ["b", "2"]]
+    assert lines() == []
