@@ -16,12 +16,11 @@ from kdx.cli.console import FOUND, say
 from kdx.cli.context import Answering, Context
 from kdx.cli.suggest import retry_runs
 from kdx.cli.wording import counts_of, size
-from kdx.run_files import files as run_files
-from kdx.run_files.files import Kind, RunFile, damaged, files_beside, folder_of, listing
+from kdx.run_files.files import Kind, RunFile, damaged, files_beside, folder_of, listing, remove, set_aside
 from kdx.run_files.folder_ownership import STRANGE, is_strange, settled_here
 from kdx.run_files.repair import LOST_WEIGHTS, Finding, Repair, diagnose
 from kdx.sanitize import sanitize_lines
-from kdx.store import claims, reading
+from kdx.store import claims
 from kdx.store.check import Checked, look_through
 from kdx.store.database import Database, database_at, open_database
 from kdx.store.reading import inventory
@@ -110,20 +109,20 @@ def _mend(context: Context, problems: Sequence[Finding]) -> set[Finding]:
         mended = {
             finding for finding in problems if finding.repair is Repair.GIVE_BACK and _give_back(database, finding)
         }
-        files = run_files.files_beside(database.location)
-        damaged = {finding.file for finding in problems if finding.file and finding.repair is Repair.SET_ASIDE}
+        files = files_beside(database.location)
+        broken = {finding.file for finding in problems if finding.file and finding.repair is Repair.SET_ASIDE}
         # While the database is locked nobody claims a run, so nobody begins to write files that are repaired.
         with database.write():
             lost = partial(why_lost, liveness=liveness)
-            listed = run_files.listing(files)
-            still = {finding.file for finding in diagnose(reading.inventory(database), listed, damaged, lost)}
+            listed = listing(files)
+            still = {finding.file for finding in diagnose(inventory(database), listed, broken, lost)}
             for finding in problems:
                 if finding.file is None or finding.file not in still:
                     continue
                 if finding.repair is Repair.SET_ASIDE:
-                    run_files.set_aside(files, finding.file)
+                    set_aside(files, finding.file)
                 else:
-                    run_files.remove(files, finding.file, leave_word=False)
+                    remove(files, finding.file, leave_word=False)
                 mended.add(finding)
     return mended
 

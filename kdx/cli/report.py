@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache, partial
@@ -85,26 +85,26 @@ def report(
         raise KdxError("--attention is drawn on a page", hint="add --format html")
     file = str(tables) if tables else None
     made_by = MadeBy(tuple(sweeps or ()), None, file, against, statistics, paired_ar, notes.value)
-    write_html: Callable[..., str] | None = None
+    as_page = format is Format.HTML and not context.json
+    drawn: dict[int, Mapping[str, CurveRecord]] = {}
     # Everything is read from one state of the database.
     with context.read() as database:
         loaded = LoadedReport(database, made_by, context)
         record = loaded.record
         made_by = replace(made_by, sweeps=names(record))
         options = {name: computing_options(context, database, name) for name in names(record)}
-        if format is Format.HTML and not context.json:
+        if as_page:
             # NumPy and Jinja2, which no other format needs.
             from kdx.report.writers.html import learning, page
 
             wanted = learning.curves_wanted(record)
             drawn = curves_of(database, [run.id for run in record.runs], wanted)
-            write_html = partial(page.to_html, sweep=record, curves=drawn)
     shown = loaded.tables(table)
     if context.json:
         written = [to_json(each, made_by.command(each.layout.name)) for each in shown]
         out_json({"sweep": record.name, "sweeps": names(record), "tables": written})
-    elif write_html is not None:
-        out(write_html(shown, maps=[*_maps(context, record, attention or ())]))
+    elif as_page:
+        out(page.to_html(shown, record, drawn, maps=[*_maps(context, record, attention or ())]))
     else:
         for part in writer(format).write_tables(shown, made_by):
             out(part)

@@ -87,7 +87,7 @@ def retry(
             if codes[-1] not in (0, FAILED):
                 break
             _report_unfinished(database, plan.name, context, components)
-        raise typer.Exit(codes[-1] if codes[-1] not in (0, FAILED) else max(codes))
+        raise typer.Exit(max(codes))
 
 
 def _by_sweep(database: Database, named: NamedRuns, context: Context) -> dict[str, list[RunRecord]]:

@@ -20,7 +20,7 @@ from kdx.cli.context import Context, InDatabase
 from kdx.cli.logs import log_end
 from kdx.cli.report import LoadedReport
 from kdx.cli.shown import shown_run
-from kdx.cli.status import SweepStatus, states, statuses, time_left
+from kdx.cli.status import SweepStatus, overview, states, statuses, time_left
 from kdx.errors import KdxError
 from kdx.report.figures.plot import curves_plot
 from kdx.report.made_by import MadeBy
@@ -106,36 +106,24 @@ class Pages:
 
     def _sweeps(self, database: Database) -> LivePage:
         there = statuses(database)
-        rows = [
-            [
-                Linked(each.summary.name, _address("sweep", each.summary.name)),
-                Linked(f"{each.done:,} of {sum(each.summary.counts.values()):,}"),
-                Linked(states(each)),
-                Linked(time_left(each)),
-                Linked(" ".join(each.tags)),
-            ]
-            for each in there
-        ]
-        lists = [{"title": "", "headers": ("sweep", "done", "states", "time left", "tags"), "rows": rows}]
+        headers = ("sweep", "done", "states", "time left", "tags")
+        rows = [_row("sweep", *overview(each)) for each in there]
+        lists = [{"title": "", "headers": headers, "rows": rows}]
         working = [worker for each in there for worker in _workers(each)]
         lead = "" if there else "No sweep is recorded here yet; kdx sweep GRID records one."
         return LivePage(self._context.db, _LINKS, lead=lead, lists=[*lists, *_working(working)])
 
     def _sweep(self, database: Database, name: str, *, whole: bool) -> LivePage:
-        status = _status(database, name)
+        sweep_named(database, name)
+        status = next(each for each in statuses(database) if each.summary.name == name)
         part, made = self._part(f"sweep {name}", database, name, self._report, whole=whole)
         total = sum(status.summary.counts.values())
         over = sum(count for state, count in status.summary.counts.items() if state in OVER)
         left = time_left(status)
         planned = runs(database, status.summary.id)
+        scores = {run.id: "" if run.test_score is None else f"{run.test_score:.4g}" for run in planned}
         listed = [
-            [
-                Linked(str(run.id), _address("run", run.id)),
-                Linked(str(run.seed)),
-                Linked(run.state.value),
-                Linked(str(run.progress_step)),
-                Linked(run.error or ("" if run.test_score is None else f"{run.test_score:.4g}")),
-            ]
+            _row("run", run.id, run.seed, run.state, run.progress_step, run.error or scores[run.id])
             for run in planned
             if run.state not in OVER or run.error
         ]
@@ -224,16 +212,13 @@ def _address(kind: str, name: object) -> str:
     return f"/{kind}/{quote(str(name), safe='/')}"
 
 
-def _status(database: Database, name: str) -> SweepStatus:
-    sweep_named(database, name)
-    return next(each for each in statuses(database) if each.summary.name == name)
+def _row(kind: str, name: object, *others: object) -> list[Linked]:
+    """Return a row of a list that leads to the page of its first entry."""
+    return [Linked(str(name), _address(kind, name)), *(Linked(str(each)) for each in others)]
 
 
 def _workers(status: SweepStatus) -> list[list[Linked]]:
-    return [
-        [Linked(str(run), _address("run", run)), Linked(str(step)), Linked(time), Linked(place)]
-        for run, step, time, place in (worker.row for worker in status.working)
-    ]
+    return [_row("run", *worker.row) for worker in status.working]
 
 
 def _working(rows: Sequence[Sequence[Linked]]) -> list[dict[str, Any]]:
@@ -280,26 +265,21 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         try:
-            self._answer_question()
-        except ValueError as error:  # of an address that is none
-            self._answer(HTTPStatus.BAD_REQUEST, f"{error}\n")
-
-    def _answer_question(self) -> None:
-        if not self._is_asked_by_its_name():
-            # Else a page of anybody, whose name leads to this machine, could read the answers.
-            problem = f"this is not {self.headers.get('Host')}; --host says by which address kdx serve is asked\n"
-            self._answer(HTTPStatus.MISDIRECTED_REQUEST, problem)
-            return
-        address = urlsplit(self.path)
-        try:
+            if not self._is_asked_by_its_name():
+                # Else a page of anybody, whose name leads to this machine, could read the answers.
+                problem = f"this is not {self.headers.get('Host')}; --host says by which address kdx serve is asked\n"
+                self._answer(HTTPStatus.MISDIRECTED_REQUEST, problem)
+                return
+            address = urlsplit(self.path)
             page = self.served.page(address.path, whole=address.query != "progress")
+            if page is None:
+                self._answer(HTTPStatus.NOT_FOUND, "there is no such page; the first is /\n")
+            else:
+                self._answer(HTTPStatus.OK, page, "text/html")
         except KdxError as error:
             self._answer(HTTPStatus.NOT_FOUND, f"{error}\n")
-            return
-        if page is None:
-            self._answer(HTTPStatus.NOT_FOUND, "there is no such page; the first is /\n")
-            return
-        self._answer(HTTPStatus.OK, page, "text/html")
+        except ValueError as error:  # of an address that is none
+            self._answer(HTTPStatus.BAD_REQUEST, f"{error}\n")
 
     do_HEAD = do_GET
 

@@ -14,8 +14,6 @@ from kdx.slurm.cluster import Job, queue
 from kdx.slurm.submission import Submission, submissions
 from kdx.store.database import Database
 
-UNKNOWN = "unknown"
-
 
 @dataclass(frozen=True)
 class Submitted:
@@ -29,7 +27,7 @@ class Submitted:
     def counts(self) -> Mapping[str, int]:
         """Slurm's word → jobs; those that left its queue have ended, in whatever way."""
         if self.queued is None:
-            return {UNKNOWN: self.submission.jobs}
+            return {"unknown": self.submission.jobs}
         gone = self.submission.jobs - len(self.queued)
         left = {"left the queue": gone} if gone > 0 else {}
         return {**Counter(job.state for job in self.queued), **left}

@@ -167,16 +167,7 @@ def _seconds_of_trials(searches: Sequence[SearchRecord], workers: int) -> float 
 
 
 def _lines(statuses: Sequence[SweepStatus], database: Database, context: Context) -> Iterator[str]:
-    rows: list[tuple[Any, ...]] = [
-        (
-            status.summary.name,
-            f"{status.done:,} of {sum(status.summary.counts.values()):,}",
-            states(status),
-            time_left(status),
-            " ".join(status.tags),
-        )
-        for status in statuses
-    ]
+    rows = list(map(overview, statuses))
     yield from table(("sweep", "done", "states", "time left", "tags"), rows, optional=("tags",))
     claims = [(status.summary.name, *worker.row) for status in statuses for worker in status.working]
     yield from table(("sweep", "run", "step", "for", "worker"), claims, apart=True)
@@ -189,6 +180,12 @@ def _lines(statuses: Sequence[SweepStatus], database: Database, context: Context
     jobs = [row for status in statuses for row in summary_lines(status.summary.name, status.slurm)]
     yield from table(("sweep", "job array", "jobs", "in Slurm"), jobs, apart=True)
     yield from note_lines([(status.summary.name, status.notes) for status in statuses])
+
+
+def overview(status: SweepStatus) -> tuple[str, ...]:
+    """Return the name of a sweep, how much is done, its states, the time left, and its tags, for a table."""
+    done = f"{status.done:,} of {sum(status.summary.counts.values()):,}"
+    return status.summary.name, done, states(status), time_left(status), " ".join(status.tags)
 
 
 def states(status: SweepStatus) -> str:
