@@ -30,11 +30,12 @@ def typed(*words: str) -> Result:
 
 
 def refused(*words: str) -> KdxError:
-    try:
-        typed(*words)
-    except KdxError as error:
-        return error
-    raise AssertionError("it was not refused")
+    """The one message of a command that is refused, and writes no result."""
+    result = CliRunner().invoke(app, words)
+    if not isinstance(result.exception, KdxError):
+        raise result.exception or AssertionError("it was not refused")
+    assert result.stdout == ""
+    return result.exception
 
 
 def planned(seeds: int = 3, name: str = "tiny", more: str = "") -> tuple[RunRecord, ...]:

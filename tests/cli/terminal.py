@@ -17,6 +17,13 @@ from kdx.store.records import RunRecord, RunState
 KDX = Path(sys.executable).parent / "kdx"
 
 
+def kdx(*arguments: str, folder: Path, code: int = 0) -> tuple[str, str]:
+    """What a command that ends with this exit code writes to stdout and to stderr."""
+    done = subprocess.run([sys.executable, "-m", "kdx", *arguments], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    return done.stdout, done.stderr
+
+
 class Terminal:
     """Somebody at work in a folder, with a data home of their own and no other setting of kdx."""
 

@@ -8,8 +8,7 @@ from looked_after import completed, planned, refused, typed
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path) -> Path:
     runs = planned(3)
     completed(runs[0], 2.5)
     Path("then.json").write_text(typed("report", "--json").stdout)

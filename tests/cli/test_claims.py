@@ -10,8 +10,7 @@ from kdx.report.papers.paper_file import load_paper, shipped
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path: Path) -> Path:
     for run in planned(2):
         completed(run, 2.5)
     return tmp_path

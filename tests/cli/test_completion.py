@@ -21,8 +21,7 @@ from kdx.store.database import open_database
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path):
     planned(2)
     return tmp_path
 

@@ -4,22 +4,15 @@ import csv
 import io
 import shutil
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from terminal import kdx
 
 from kdx.errors import KdxError
 from kdx.run_files.load_run import load_run
 
 WORD = "my_kernels.py:Cauchy"
-
-
-def kdx(*arguments: str, folder: Path, code: int = 0) -> tuple[str, str]:
-    done = subprocess.run([sys.executable, "-m", "kdx", *arguments], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == code, done.stderr
-    return done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")

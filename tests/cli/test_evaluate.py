@@ -17,9 +17,8 @@ WIDE = "evaluations: {wide: {beam: [2, 3]}}\n"
 
 
 @pytest.fixture(autouse=True)
-def ran(tmp_path, monkeypatch, data_home):
+def ran(monkeypatch, data_home):
     """The plans that would have been run, and whether anything would have been trained."""
-    monkeypatch.chdir(tmp_path)
     plans = []
 
     def run(runner, plan, *, trains=True):

@@ -1,12 +1,11 @@
 """Sweeps on GPUs that several runs share. There is none here: runs compute on the processor, and are placed alike."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from grids import TINY
+from terminal import kdx
 
 GREEDY = """
 from pathlib import Path
@@ -25,12 +24,6 @@ class Greedy(Exponential):
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
         return super().dot_product(query, key)
 """
-
-
-def kdx(*arguments: str, folder: Path, code: int = 0) -> tuple[str, str]:
-    done = subprocess.run([sys.executable, "-m", "kdx", *arguments], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == code, done.stderr
-    return done.stdout, done.stderr
 
 
 @pytest.fixture

@@ -4,18 +4,15 @@ import errno
 import os
 
 import pytest
-from typer.testing import CliRunner
+from looked_after import typed
+from typer.testing import Result
 
-from kdx.cli.app import app
 from kdx.errors import KdxError
 from kdx.grid import shipped
 
 
-def init(*arguments: str):
-    result = CliRunner().invoke(app, ["init", *arguments])
-    if isinstance(result.exception, KdxError):
-        raise result.exception
-    return result
+def init(*arguments: str) -> Result:
+    return typed("init", *arguments)
 
 
 def test_every_shipped_grid_is_copied_as_it_is(folder):

@@ -19,8 +19,7 @@ from kdx.store.records import RunRecord
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(monkeypatch):
     monkeypatch.setattr(logs, "LOOK_AGAIN", 0.02)
 
 

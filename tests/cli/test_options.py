@@ -55,8 +55,7 @@ def test_every_option_says_what_it_is_for():
     assert [(name, option.opts) for name, option in shown if not option.help] == []
 
 
-def test_what_is_asked_of_slurm_without_it_is_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_what_is_asked_of_slurm_without_it_is_refused(monkeypatch):
     monkeypatch.setenv("KDX_SLURM_SETUP", "module load cuda")
     planned(1)
     assert refused("sweep", "grid.yaml", "--time", "10").problem == "--time without --slurm"
@@ -64,9 +63,8 @@ def test_what_is_asked_of_slurm_without_it_is_refused(tmp_path, monkeypatch):
     assert "kdx sets array itself" in refused("sweep", "grid.yaml", "--slurm", "--sbatch=--array=1").problem
 
 
-def test_no_variable_keeps_a_sweep_from_training(tmp_path, monkeypatch):
+def test_no_variable_keeps_a_sweep_from_training(monkeypatch):
     """An option that acts is given on the command line alone, whatever the environment has."""
-    monkeypatch.chdir(tmp_path)
     planned(1)
     started = []
     monkeypatch.setattr("kdx.cli.running.Runner.do", lambda *_, **__: started.append(1) or 0)

@@ -7,9 +7,8 @@ import shutil
 
 import pytest
 from grids import PLANTED, TINY
-from typer.testing import CliRunner
+from looked_after import refused, typed
 
-from kdx.cli.app import app
 from kdx.errors import DatabaseError, Faults, KdxError
 from kdx.grid.load import load_grid
 from kdx.run_files.files import files_beside, folder_of
@@ -23,19 +22,17 @@ GRID = TINY % {"steps": 10, "seeds": 2} + "axes: {kernel: [exponential, rbf]}\n"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch, data_home):
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path, data_home):
     (tmp_path / "grid.yaml").write_text(GRID)
     return tmp_path
 
 
 def plan(*arguments: str, **environment: str):
     """The result of the command, which has to succeed."""
-    result = CliRunner().invoke(app, ["plan", *arguments], env=environment)
-    if isinstance(result.exception, KdxError):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        return typed("plan", *arguments)
 
 
 def record(state: str, seed: int, kernel: str, checkpoint: int | None = None, **how) -> None:
@@ -137,7 +134,7 @@ def test_what_a_sweep_would_refuse_is_refused(folder):
         (folder / "other.yaml").write_text(text)
         with pytest.raises(Faults) as planned:
             plan("other.yaml")
-        swept = CliRunner().invoke(app, ["sweep", "other.yaml", "--db", "new.db"]).exception
+        swept = refused("sweep", "other.yaml", "--db", "new.db")
         assert str(planned.value) == str(swept) and str(swept).startswith("other.yaml:")
         assert not (folder / "new.db").exists()
 
@@ -186,9 +183,7 @@ def test_json_tells_what_each_run_is_what_cells_cost_and_where_texts_are():
 
 def test_a_text_that_is_missing_is_all_that_is_shown(folder):
     (folder / "grid.yaml").write_text(GRID.replace("synthetic-translation", "multi30k"))
-    result = CliRunner().invoke(app, ["plan", "grid.yaml"])
-    assert isinstance(result.exception, Faults) and result.stdout == ""
-    assert str(result.exception).startswith("grid.yaml:4:16: corpus `multi30k` is not prepared")
+    assert str(refused("plan", "grid.yaml")).startswith("grid.yaml:4:16: corpus `multi30k` is not prepared")
 
 
 @pytest.mark.slow

@@ -14,9 +14,7 @@ SELECTED = "SELECT run_id, kernel, test_score FROM runs WHERE selected"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KDX_DB", raising=False)
+def folder(tmp_path) -> Path:
     for run, score in zip(planned(2), (2.5, 2.25), strict=True):
         completed(run, score)
     return tmp_path

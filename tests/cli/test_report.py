@@ -9,11 +9,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from looked_after import refused, typed
+from typer.testing import Result
 
-from kdx.cli.app import app
-from kdx.errors import Faults, KdxError
+from kdx.cli.report import _references
+from kdx.data.find_text import find_text
+from kdx.errors import KdxError
 from kdx.grid.load import load_grid
+from kdx.grid.sections import Data
 from kdx.report.writers.formats import Format
 from kdx.store.claims import claim
 from kdx.store.database import open_database
@@ -35,10 +38,8 @@ tables:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path) -> Path:
     """A folder with a grid and its `runs.db`: rbf is finished, of exponential one run is."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KDX_DB", raising=False)
     (tmp_path / "grid.yaml").write_text(GRID)
     plan = load_grid("grid.yaml")
     with open_database("runs.db", write=True, create=True) as database:
@@ -57,11 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ran(*arguments: str) -> Result:
-    result = CliRunner().invoke(app, ["report", *arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result
+    return typed("report", *arguments)
 
 
 @pytest.mark.usefixtures("folder")
@@ -87,9 +84,7 @@ def test_tables_go_to_stdout_and_the_closing_line_to_stderr() -> None:
 def test_attention_is_of_a_run_with_weights_and_of_a_line_and_drawn_on_a_page(
     arguments: tuple[str, ...], message: str
 ) -> None:
-    result = CliRunner().invoke(app, ["report", *arguments])
-    assert isinstance(result.exception, KdxError) and message in str(result.exception)
-    assert result.stdout == ""
+    assert message in str(refused("report", *arguments))
 
 
 @pytest.mark.usefixtures("folder")
@@ -142,11 +137,8 @@ def test_a_table_that_does_not_fit_its_cells_is_told_with_database_and_sweep(fol
 
 @pytest.mark.usefixtures("folder")
 def test_an_unknown_table_is_refused_with_those_there_are() -> None:
-    with pytest.raises(KdxError) as caught:
-        ran("--table", "kernel")
-    assert str(caught.value) == (
-        "there is no table `kernel`\n  allowed: kernels, tasks\n  hint: did you mean `kernels`?"
-    )
+    fault = refused("report", "--table", "kernel")
+    assert str(fault) == "there is no table `kernel`\n  allowed: kernels, tasks\n  hint: did you mean `kernels`?"
 
 
 def test_the_closing_line_names_the_database_that_is_not_the_default(folder: Path) -> None:
@@ -250,10 +242,9 @@ def test_csv_and_json_say_which_sweep_a_cell_is_of() -> None:
 
 def test_a_fault_of_a_file_of_tables_is_told_at_its_place(days: Path) -> None:
     (days / "days.yaml").write_text("tables:\n- {name: t, rows: [krenel]}\n")
-    with pytest.raises(Faults) as caught:
-        ran("nightly", "tuesday", "--tables", "days.yaml")
-    assert str(caught.value).startswith("days.yaml:2:20: table `t`: unknown factor `krenel`\n  hint: ")
-    assert "hint: did you mean `kernel`?" in str(caught.value)
+    fault = str(refused("report", "nightly", "tuesday", "--tables", "days.yaml"))
+    assert fault.startswith("days.yaml:2:20: table `t`: unknown factor `krenel`\n  hint: ")
+    assert "hint: did you mean `kernel`?" in fault
 
 
 @pytest.mark.usefixtures("days")
@@ -273,7 +264,15 @@ def test_sweeps_are_read_from_one_state_of_the_database(monkeypatch: pytest.Monk
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("command", ["report", "claims"])
 def test_json_and_a_format_exclude_each_other_and_a_variable_gives_way(command, monkeypatch):
-    refusal = CliRunner().invoke(app, [command, "--json", "--format", "latex"]).exception
-    assert str(refusal) == "--json and --format exclude each other"
+    assert str(refused(command, "--json", "--format", "latex")) == "--json and --format exclude each other"
     monkeypatch.setenv("KDX_FORMAT", "latex")
-    assert CliRunner().invoke(app, [command, "--json"]).stdout.startswith("{")
+    assert typed(command, "--json").stdout.startswith("{")
+
+
+def test_references_are_the_last_side_of_the_test_split_read_once(data_home, monkeypatch):
+    read = []
+    monkeypatch.setattr("kdx.data.find_text.find_text", lambda *of: read.append(of) or find_text(*of))
+    data = Data(corpus="synthetic-translation", train_lines=20)
+    lines = _references(data)
+    assert lines and all(line == " ".join(line.split()) for line in lines)
+    assert _references(data) is lines and read == [(data,)]

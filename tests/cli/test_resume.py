@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 from grids import TINY
-from typer.testing import CliRunner
+from looked_after import typed
+from typer.testing import Result
 
 from kdx.cli import running
-from kdx.cli.app import app
 from kdx.errors import DatabaseError, KdxError
 from kdx.grid.load import load_grid
 from kdx.store import claims, reading, recording
@@ -51,11 +51,8 @@ COMPLETED = {"valid_score": 1.0, "valid_step": 1, "test_score": 1.0, "definition
 FAILED = {"error": "boom", "traceback": "…", "last_step": 0}
 
 
-def resume(*arguments: str):
-    result = CliRunner().invoke(app, ["resume", *arguments])
-    if isinstance(result.exception, KdxError):
-        raise result.exception
-    return result
+def resume(*arguments: str) -> Result:
+    return typed("resume", *arguments)
 
 
 def test_every_unfinished_sweep_goes_on_and_no_other(ran):

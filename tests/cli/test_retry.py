@@ -13,9 +13,8 @@ from tests.tune.searched import train
 
 
 @pytest.fixture(autouse=True)
-def ran(tmp_path, monkeypatch):
+def ran(monkeypatch):
     """The plans that would have been run."""
-    monkeypatch.chdir(tmp_path)
     plans = []
 
     def run(runner, plan, **options):

@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 from grids import TINY
-from looked_after import DB, completed, planned, typed
-from typer.testing import CliRunner
+from looked_after import DB, completed, planned, refused, typed
 
-from kdx.cli.app import app
-from kdx.errors import KdxError
 from kdx.run_files.files import files_beside
 from kdx.run_options import RunOptions
 from kdx.sweep.supervisor import Supervisor
@@ -38,7 +35,6 @@ def supervised(tmp_path, data_home, monkeypatch):
         supervisor.host.close(at_once=True)
         return supervised.ends
 
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Supervisor, "run", run)
     monkeypatch.setattr("faulthandler.register", lambda *_, **__: None)  # the runner's stderr is no file
     Path("grid.yaml").write_text(TINY % {"steps": 10, "seeds": 1})
@@ -55,7 +51,7 @@ def supervised(tmp_path, data_home, monkeypatch):
 )
 def test_there_are_as_many_workers_as_places_on_gpus_or_else_as_cores(supervised, monkeypatch, named, options, wanted):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
-    result = CliRunner().invoke(app, ["sweep", "grid.yaml", *options])
+    result = typed("sweep", "grid.yaml", *options)
     found = [(each.workers, each.gpus.names, each.gpus.on_each) for each in supervised]
     assert (result.exit_code, found) == (0, [wanted]), result.output
 
@@ -65,25 +61,25 @@ def test_devices_are_named_on_the_command_line(supervised, monkeypatch):
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
     monkeypatch.setattr("kdx.sweep.gpus.gpus_of_machine", lambda: 4)
     for words, seen in ((["--devices", "2,3"], ("2", "3")), (["--devices", "none"], ())):
-        result = CliRunner().invoke(app, ["sweep", "grid.yaml", *words])
+        result = typed("sweep", "grid.yaml", *words)
         assert (result.exit_code, supervised[-1].gpus.names) == (0, seen), result.output
 
 
 @pytest.mark.parametrize("asked", ["0", "two", "1025"])
 def test_a_number_of_runs_on_a_gpu_that_is_none_is_refused(supervised, asked):
-    fault = CliRunner().invoke(app, ["sweep", "grid.yaml", "--per-gpu", asked]).exception
-    assert isinstance(fault, KdxError) and fault.problem.startswith("--per-gpu")
+    fault = refused("sweep", "grid.yaml", "--per-gpu", asked)
+    assert fault.problem.startswith("--per-gpu")
     assert not supervised
 
 
 @pytest.mark.parametrize("command", [["sweep", "grid.yaml"], ["resume"], ["retry", "1"]])
 def test_every_command_that_starts_runs_hands_on_what_they_are_told(supervised, command):
-    CliRunner().invoke(app, ["sweep", "grid.yaml"])
+    typed("sweep", "grid.yaml")
     for words, expected in (
         ([], RunOptions()),
         (["--if-changed", "continue", "--hang-after", "7"], RunOptions(IfChanged.CONTINUE, 7.0)),
     ):
-        result = CliRunner().invoke(app, [*command, *words])
+        result = typed(*command, *words)
         assert (result.exit_code, supervised[-1].options) == (0, expected), result.output
 
 
@@ -104,23 +100,23 @@ def test_every_command_that_starts_runs_hands_on_what_they_are_told(supervised, 
 )
 def test_the_last_line_says_what_was_done_and_what_to_type_next(supervised, ends, counts, code, expected):
     supervised.ends, supervised.counts = ends, counts
-    result = CliRunner().invoke(app, ["sweep", "grid.yaml"])
+    result = typed("sweep", "grid.yaml")
     assert (result.exit_code, result.stderr.splitlines()[-1]) == (code, expected)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_signals_are_heard_by_nobody_after_the_end(supervised, signum):
     before = signal.getsignal(signum)
-    CliRunner().invoke(app, ["sweep", "grid.yaml"])
+    typed("sweep", "grid.yaml")
     assert supervised and signal.getsignal(signum) == before
 
 
 @pytest.mark.parametrize("command", [["sweep", "grid.yaml"], ["resume"]])
 def test_a_budget_is_a_deadline_from_the_start_of_the_command(supervised, command):
-    CliRunner().invoke(app, ["sweep", "grid.yaml"])
+    typed("sweep", "grid.yaml")
     assert supervised[-1].deadline is None
     before = time.monotonic()
-    result = CliRunner().invoke(app, [*command, "--budget", "30m", "--workers", "4"])
+    result = typed(*command, "--budget", "30m", "--workers", "4")
     assert result.exit_code == 0, result.output
     assert before + 1800 <= supervised[-1].deadline <= time.monotonic() + 1800
     note = "note: no run has finished yet, so it is unknown what the budget of 30m leaves out\n"
@@ -129,8 +125,8 @@ def test_a_budget_is_a_deadline_from_the_start_of_the_command(supervised, comman
 
 @pytest.mark.parametrize("command", [["sweep", "grid.yaml"], ["resume"], ["plan", "grid.yaml"]])
 def test_what_is_no_budget_starts_nothing(supervised, command):
-    fault = CliRunner().invoke(app, [*command, "--budget=6days"]).exception
-    assert isinstance(fault, KdxError) and fault.exit_code == 2
+    fault = refused(*command, "--budget=6days")
+    assert fault.exit_code == 2
     assert fault.problem == "--budget `6days`" and "90m" in fault.allowed
     assert not supervised and not Path("runs.db").exists()
 
@@ -143,17 +139,17 @@ def test_the_last_line_says_that_the_budget_is_used(supervised, monkeypatch, end
     run = Supervisor.run
     monkeypatch.setattr(Supervisor, "run", lambda supervisor: setattr(supervisor, ended, True) or run(supervisor))
     supervised.ends, supervised.counts = signal.SIGINT, {"pending": 3}
-    result = CliRunner().invoke(app, ["sweep", "grid.yaml", "--budget", "6h", "--db", "other.db"])
+    result = typed("sweep", "grid.yaml", "--budget", "6h", "--db", "other.db")
     assert result.exit_code == 130
     assert result.stderr.splitlines()[-1] == f"3 runs: 3 pending; {why}; resume with: kdx resume tiny --db other.db"
 
 
 def test_a_budget_that_is_used_up_ends_a_resume_of_all_sweeps(supervised):
-    CliRunner().invoke(app, ["sweep", "grid.yaml"])
+    typed("sweep", "grid.yaml")
     Path("grid.yaml").write_text((TINY % {"steps": 10, "seeds": 1}).replace("name: tiny", "name: other"))
-    CliRunner().invoke(app, ["sweep", "grid.yaml"])
+    typed("sweep", "grid.yaml")
     before, supervised.ends = len(supervised), signal.SIGINT
-    assert CliRunner().invoke(app, ["resume", "--budget", "6h"]).exit_code == 130
+    assert typed("resume", "--budget", "6h").exit_code == 130
     assert len(supervised) == before + 1
 
 

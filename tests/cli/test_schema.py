@@ -4,18 +4,15 @@ import json
 
 import pytest
 from jsonschema import Draft202012Validator
-from typer.testing import CliRunner
+from looked_after import typed
 
-from kdx.cli.app import app
 from kdx.errors import Faults
 from kdx.grid.schema import grid_schema
 from kdx.grid.source import read
 
 
 def schema(*arguments: str) -> dict:
-    result = CliRunner().invoke(app, ["schema", *map(str, arguments)])
-    if isinstance(result.exception, Faults):
-        raise result.exception
+    result = typed("schema", *map(str, arguments))
     assert result.exit_code == 0 and result.stderr == ""
     return json.loads(result.stdout)
 

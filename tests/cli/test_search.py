@@ -163,8 +163,7 @@ def winners(folder: Path) -> list[tuple]:
         return connection.execute("SELECT cell_id, labels FROM sweep_cell WHERE planned ORDER BY 1").fetchall()
 
 
-def test_what_is_not_searched_is_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_what_is_not_searched_is_refused():
     Path("grid.yaml").write_text(GRID[: GRID.index("tune:")])
     assert refused("sweep", "grid.yaml", "--search-only").problem == "the grid has no `tune:`"
     assert not Path("runs.db").exists()

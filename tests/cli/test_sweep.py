@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 from grids import FAILING, LONG, PLANTED, TINY
+from looked_after import typed
 from terminal import LiveTerminal, stop_for_good
-from typer.testing import CliRunner
 from waiting import wait_until
 
 from kdx.attention.kernels import KERNELS
-from kdx.cli.app import app
 from kdx.store.records import RunState
 
 DATABASE = "my runs.db"
@@ -208,12 +207,11 @@ def test_a_grid_with_three_faults_tells_them_all_and_leaves_nothing_behind(termi
     assert terminal.files() == {"grid.yaml"} and not terminal.workers()
 
 
-def test_what_is_to_be_said_of_the_text_comes_first(tmp_path, data_home, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_what_is_to_be_said_of_the_text_comes_first(data_home, monkeypatch):
     short = TINY.replace("train_lines: 300", "train_lines: 300, max_tokens: 8")
     Path("grid.yaml").write_text(short % {"steps": 10, "seeds": 1})
     monkeypatch.setattr("kdx.cli.running.Runner.run", lambda *_: 0)
-    text = CliRunner().invoke(app, ["sweep", "grid.yaml"]).stderr
+    text = typed("sweep", "grid.yaml").stderr
     assert re.match(r"note: synthetic-translation: \d+ of 300 training pairs are left out; ", text)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from looked_after import refused
+from terminal import kdx
 from waiting import wait_until
 
 from kdx.grid.load import load_grid
@@ -206,7 +207,7 @@ def test_a_run_of_another_processor_is_left_to_workers_that_have_it(folder, monk
         code, said = ends(worker(folder))
     assert code == 4 and "1 run left to other workers: other conditions here: cpu_capability " in said
     assert "1 completed, 1 interrupted" in said and "--if-changed restart, or continue, takes those" in said
-    shown = kdx(folder, "status", "shared")
+    shown = kdx("status", "shared", folder=folder)[0]
     assert "waits for a worker like machine " in shown and "cpu_capability " in shown
     code, said = ends(worker(folder))
     assert code == 0, said
@@ -255,23 +256,17 @@ def test_a_cell_whose_runs_fail_alike_is_paused_and_the_rest_ends(folder, compon
     assert code == 4 and "2 runs ended here: 2 failed; not done: 2 failed, 2 paused; see kdx status\n" in said
     states = [run.state for run in runs(folder)]
     assert (states.count(RunState.FAILED), states.count(RunState.PENDING)) == (2, 2)
-    shown = kdx(folder, "status", "shared")
+    shown = kdx("status", "shared", folder=folder)[0]
     paused = "2 runs of its cell failed alike: ValueError in weight (faulty.py)"
     again = "kdx retry shared state=failed\n"
     assert shown.count(f"paused: {paused}") == 3 and f"is paused: {paused}; {again}" in shown
-    assert f"is paused: {paused}; {again}" in kdx(folder, "status")
+    assert f"is paused: {paused}; {again}" in kdx("status", folder=folder)[0]
     again = ends(worker(folder))
     assert again[0] == 4 and "no run ended here; not done: 2 failed, 2 paused" in again[1]
     (folder / "faulty.py").write_text(FAULTY)
-    kdx(folder, "retry", "shared", "state=failed", code=4)
+    kdx("retry", "shared", "state=failed", folder=folder, code=4)
     assert [attempt.outcome for attempt in attempts(folder)[0]][-1] in ("failed", "completed")
     assert sum(len(tried) for tried in attempts(folder).values()) >= 4
-
-
-def kdx(folder: Path, *words: str, code: int = 0) -> str:
-    done = subprocess.run([sys.executable, "-m", "kdx", *words], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == code, done.stderr
-    return done.stdout
 
 
 @pytest.mark.parametrize(
