@@ -30,10 +30,7 @@ class Beside:
     mirror: Annotated[
         MirrorName | None,
         typer.Option(
-            "--mirror",
-            envvar="KDX_MIRROR",
-            metavar="PROGRAM",
-            help=f"Mirror runs to {', '.join(MirrorName)}.",
+            "--mirror", envvar="KDX_MIRROR", metavar="PROGRAM", help=f"Mirror runs to {', '.join(MirrorName)}."
         ),
     ] = None
     on_end: Annotated[

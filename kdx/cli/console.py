@@ -44,25 +44,22 @@ def out(data: Any) -> None:
 def out_lines(lines: Iterable[str]) -> None:
     """Write a result for people line by line, folded on a terminal; the iteration ends once nobody reads."""
     columns = width()
-    out_parts(f"{part}\n" for line in lines for part in _fitted(line, sys.stdout, columns))
+    with _read_or_not(sys.stdout):
+        for line in lines:
+            sys.stdout.writelines(f"{part}\n" for part in _fitted(line, sys.stdout, columns))
 
 
-def out_parts(parts: Iterable[str], *, at_once: bool = False) -> None:
-    """Write a result part by part; the iteration ends once nobody reads.
+def out_text(parts: Iterable[str], *, at_once: bool = False) -> None:
+    """Write a text part by part, on a terminal line by line and folded; the iteration ends once nobody reads.
 
     Args:
         at_once: whether a reader gets each part before the next one is made.
     """
     with _read_or_not(sys.stdout):
-        for part in parts:
+        for part in _folded_parts(parts) if is_terminal() else parts:
             sys.stdout.write(part)
             if at_once:
                 sys.stdout.flush()
-
-
-def out_text(parts: Iterable[str], *, at_once: bool = False) -> None:
-    """Write a text as `out_parts` does; on a terminal each line is folded once it is whole."""
-    out_parts(_folded_parts(parts) if is_terminal() else parts, at_once=at_once)
 
 
 def _folded_parts(parts: Iterable[str]) -> Iterator[str]:

@@ -80,20 +80,17 @@ def _table_format(
 
 TableFormat = Annotated[Format, Flags(_table_format)]
 OnlyTable = Annotated[
-    str | None,
-    typer.Option("--table", autocompletion=completion.tables, help="Only the table of this name."),
+    str | None, typer.Option("--table", autocompletion=completion.tables, help="Only the table of this name.")
 ]
 Tables = Annotated[
-    Path | None,
-    typer.Option("--tables", metavar="FILE", help="Take `tables:` from this YAML file, not from the grid."),
+    Path | None, typer.Option("--tables", metavar="FILE", help="Take `tables:` from this YAML file, not from the grid.")
 ]
 Against = Annotated[
     str | None,
     typer.Option("--against", metavar="PAPER", help="Compare with published values: tsai2019, shaw2018, or a file."),
 ]
 PairedAr = Annotated[
-    bool,
-    typer.Option("--paired-ar", help="Compare BLEU by approximate randomisation, as sacrebleu's --paired-ar."),
+    bool, typer.Option("--paired-ar", help="Compare BLEU by approximate randomisation, as sacrebleu's --paired-ar.")
 ]
 MaxRuns = Annotated[int, typer.Option("--max-runs", min=1, help="Refuse a larger grid.")]
 Components = Annotated[
@@ -154,12 +151,7 @@ def at_a_time_options(
     ] = None,
     devices: Annotated[
         str | None,
-        _hardware(
-            "--devices",
-            envvar="KDX_DEVICES",
-            metavar="0,2|none",
-            help="GPUs as nvidia-smi numbers them.",
-        ),
+        _hardware("--devices", envvar="KDX_DEVICES", metavar="0,2|none", help="GPUs as nvidia-smi numbers them."),
     ] = None,
 ) -> AtATime:
     """Return how many runs go at a time; this process and those that it starts see only the devices.
@@ -174,20 +166,14 @@ def at_a_time_options(
 
 def run_options(
     keep_state: Annotated[
-        bool,
-        _hardware("--keep-state", help="Keep what a run of more steps continues."),
+        bool, _hardware("--keep-state", help="Keep what a run of more steps continues.")
     ] = RunOptions.keep_state,
     hang_after: Annotated[
-        float,
-        _hardware("--hang-after", metavar="SECONDS", min=1, help="Stop and retry a run without a sign of life."),
+        float, _hardware("--hang-after", metavar="SECONDS", min=1, help="Stop and retry a run without a sign of life.")
     ] = RunOptions.hang_after,
     if_changed: Annotated[
         IfChanged,
-        _hardware(
-            "--if-changed",
-            metavar="refuse|restart|continue",
-            help="Choose for runs that began otherwise.",
-        ),
+        _hardware("--if-changed", metavar="refuse|restart|continue", help="Choose for runs that began otherwise."),
     ] = RunOptions.if_changed,
 ) -> RunOptions:
     """Return the options of all runs of a command."""
@@ -210,18 +196,13 @@ def slurm_options(
     slurm_python: Annotated[
         str | None,
         _slurm(
-            "--slurm-python",
-            metavar="COMMAND",
-            help="How a node runs Python, such as `apptainer exec kdx.sif python`.",
+            "--slurm-python", metavar="COMMAND", help="How a node runs Python, such as `apptainer exec kdx.sif python`."
         ),
     ] = None,
     slurm_setup: Annotated[
         str | None,
         _slurm(
-            "--slurm-setup",
-            envvar="KDX_SLURM_SETUP",
-            metavar="COMMANDS",
-            help="Run first, such as `module load cuda`.",
+            "--slurm-setup", envvar="KDX_SLURM_SETUP", metavar="COMMANDS", help="Run first, such as `module load cuda`."
         ),
     ] = None,
     slurm_leave: Annotated[
@@ -252,9 +233,7 @@ def budget_option(
     budget: Annotated[
         str | None,
         typer.Option(
-            "--budget",
-            metavar="6h|90m|30s",
-            help="Stop after this wall time, and start no run that would outlast it.",
+            "--budget", metavar="6h|90m|30s", help="Stop after this wall time, and start no run that would outlast it."
         ),
     ] = None,
 ) -> Budget | None:

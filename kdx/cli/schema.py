@@ -19,9 +19,7 @@ def schema(
     grids: Annotated[
         list[str] | None,
         typer.Argument(
-            autocompletion=completion.grids,
-            metavar="GRID",
-            help="Grids whose custom components are words as well.",
+            autocompletion=completion.grids, metavar="GRID", help="Grids whose custom components are words as well."
         ),
     ] = None,
 ) -> None:

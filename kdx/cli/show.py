@@ -30,7 +30,6 @@ from kdx.store.find import CellFound, Found, RunFound, SweepFound, find
 from kdx.store.reading import curves_of, metric_names
 from kdx.store.records import PlanRecord, RunRecord, RunState
 from kdx.store.remarks import remarks
-from kdx.vocabulary import Direction
 
 
 def show(
@@ -189,11 +188,7 @@ class CellView:
     """The run whose score stands for the cell."""
     runs: Sequence[RunView]
     """Those that meet the conditions."""
-
-    @property
-    def metric(self) -> str:
-        """The metric that selects, such as `valid/bleu`."""
-        return str(self.cell.spec["select"]["metric"])
+    spec: ResolvedSpec
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -201,7 +196,7 @@ class CellView:
         return {
             "cell": self.cell.id,
             "choices": self.cell.labels,
-            "metric": self.metric,
+            "metric": self.spec.selection_metric,
             "selected": self.selected and self.selected.id,
             "runs": [run.plain for run in self.runs],
         }
@@ -258,15 +253,15 @@ def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], co
 
 
 def _cell_view(cell: PlannedCellDetails, runs: Sequence[RunView]) -> CellView:
-    direction = Direction(cell.spec["select"]["direction"])
-    return CellView(cell, best_seed([run.record for run in runs], direction), runs)
+    spec = ResolvedSpec(dict(cell.spec))
+    return CellView(cell, best_seed([run.record for run in runs], spec.selection_direction), runs, spec)
 
 
 def _panels(cells: Sequence[CellView]) -> list[Panel]:
     """Return a panel for each task, with a run of each of its cells."""
     by_task: dict[str, list[CellView]] = {}
     for view in cells:
-        by_task.setdefault(str(view.cell.spec["task"]), []).append(view)
+        by_task.setdefault(view.spec.task, []).append(view)
     several = len(by_task) > 1
 
     def drawn(view: CellView, task: str) -> Iterator[tuple[str, RunRecord]]:
@@ -279,7 +274,7 @@ def _panels(cells: Sequence[CellView]) -> list[Panel]:
         Panel(
             task if several else "",
             [named for view in views for named in drawn(view, task)],
-            [ResolvedSpec(dict(view.cell.spec)) for view in views],
+            [view.spec for view in views],
         )
         for task, views in by_task.items()
     ]
@@ -309,7 +304,7 @@ def _row(view: CellView, axes: Sequence[str]) -> tuple[Any, ...]:
     done = sum(run.record.state is RunState.COMPLETED for run in view.runs)
     scores: tuple[Any, ...] = (None,) * 4
     if best := view.selected:
-        shown = [shown_score(score, view.metric) for score in (best.valid_score, best.test_score)]
+        shown = [shown_score(score, view.spec.selection_metric) for score in (best.valid_score, best.test_score)]
         scores = best.id, str(best.seed), *shown
     choices = (view.cell.labels.get(axis, "–") for axis in axes)
     return view.cell.id[:8], *choices, f"{done} of {len(view.runs)}", *scores

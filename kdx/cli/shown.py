@@ -114,11 +114,11 @@ def test_metric(selection_metric: str) -> str:
     return selection_metric.replace("valid/", "test/", 1)
 
 
-def settings_lines(settings: Mapping[str, Any], varies: Sequence[str]) -> Iterator[str]:
+def settings_lines(spec: ResolvedSpec, varies: Sequence[str]) -> Iterator[str]:
     """Write the settings of a cell as YAML; what varies in its sweep comes first."""
-    there = [field for field in varies if _has(settings, field)]
+    there = [field for field in varies if spec.value(field) is not None]
     yield f"settings, of which vary: {', '.join(there)}" if there else "settings"
-    yield from yaml_lines(_with_first(there, settings))
+    yield from yaml_lines(_with_first(there, spec.plain))
 
 
 def yaml_lines(settings: Mapping[str, Any]) -> Iterator[str]:
@@ -144,12 +144,6 @@ def layer_lines(spec: ResolvedSpec) -> Iterator[str]:
 def _usual(spec: ResolvedSpec, option: str) -> str | None:
     """Return the word of an option that is not worth a mention: the cell's own, or else its default."""
     return spec.word(option) if option in spec.words else default_word(option)
-
-
-def _has(settings: Any, field: str) -> bool:
-    for key in field.split("."):
-        settings = settings.get(key) if isinstance(settings, Mapping) else None
-    return settings is not None
 
 
 def _with_first(fields: Sequence[str], cell: Mapping[str, Any]) -> dict[str, Any]:
@@ -266,7 +260,7 @@ def _lines(title: str, view: RunView, details: RunDetails, facts: Mapping[str, A
     yield from table(ATTEMPT, attempts, indent=2, spare=("took",), optional=("changed",), apart=True)
     yield from layer_lines(details.cell.spec)
     yield ""
-    yield from settings_lines(facts["settings"], facts["varies"])
+    yield from settings_lines(details.cell.spec, details.cell.varies)
 
 
 def _file(name: str) -> str:

@@ -71,7 +71,7 @@ def shown_cell(database: Database, cell_id: str, conditions: Sequence[str]) -> S
             yield from trial_lines(each, details.id)
         yield from layer_lines(spec)
         yield ""
-        yield from settings_lines(spec.plain, details.varies)
+        yield from settings_lines(spec, details.varies)
 
     drawn = Panel("", [(f"run {run.id} · seed {run.seed}", run) for run in (*standing, *tried)], [spec])
     plots = [plot for each in searches for plot in over_parameters(each)]

@@ -37,8 +37,7 @@ from kdx.sweep.forecast import in_words, seconds_left
 def status(
     context: Answering,
     sweep: Annotated[
-        str | None,
-        sweep_argument("A sweep, or its grid file, to show run by run; default: all sweeps."),
+        str | None, sweep_argument("A sweep, or its grid file, to show run by run; default: all sweeps.")
     ] = None,
     conditions: Annotated[
         list[str] | None,
