@@ -7,9 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
+from looked_after import typed
 
-from kdx.cli.data import app
 from kdx.data.prepared import read_about
 from kdx.errors import KdxError
 from kdx.tasks.corpora import BUILT_IN
@@ -32,15 +31,8 @@ def text(tmp_path):
     return folder
 
 
-def run(*arguments):
-    result = CliRunner().invoke(app, arguments)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
-
-
 def test_prepare_prints_where_the_text_lies(home, text):
-    result = run("prepare", "mine", "--from", str(text))
+    result = typed("data", "prepare", "mine", "--from", str(text))
     assert result.stdout == f"{home}/corpora/mine\n"
     assert result.stderr == (
         f"reading {text} …\n"
@@ -51,20 +43,20 @@ def test_prepare_prints_where_the_text_lies(home, text):
 
 def test_prepare_refuses_what_is_not_there(home, tmp_path):
     with pytest.raises(KdxError, match="no such folder or archive"):
-        run("prepare", "mine", "--from", str(tmp_path / "absent"))
+        typed("data", "prepare", "mine", "--from", str(tmp_path / "absent"))
 
 
 def test_a_text_of_ones_own_needs_a_source(home):
     with pytest.raises(
         KdxError, match=r"kdx does not know a corpus `mine`\n  hint: of your own: kdx data prepare mine"
     ):
-        run("prepare", "mine")
+        typed("data", "prepare", "mine")
 
 
 def test_a_known_text_is_fetched_from_its_address(home, monkeypatch):
     monkeypatch.setattr("kdx.data.prepare.download", offline)
     with pytest.raises(KdxError) as caught:
-        run("prepare", "wikitext2")
+        typed("data", "prepare", "wikitext2")
     assert str(caught.value) == (
         "https://wikitext.smerity.com/wikitext-2-v1.zip: cannot be fetched: no network\n"
         "  hint: fetch it by other means, then: kdx data prepare wikitext2 --from wikitext-2-v1.zip"
@@ -82,15 +74,15 @@ def test_prepare_shows_the_notes(home, tmp_path):
     for name in ("train", "newstest2013", "newstest2014"):
         for language in ("en", "de"):
             (folder / f"{name}.{language}").write_text("a b\n")
-    result = run("prepare", "wmt14-en-de", "--from", str(folder))
+    result = typed("data", "prepare", "wmt14-en-de", "--from", str(folder))
     assert result.stdout == f"{home}/corpora/wmt14-en-de\n"
     assert "note: valid.en: 1 lines instead of 3,000\n" in result.stderr
     assert result.stderr.endswith("next, in a grid: data: {corpus: wmt14-en-de}\n")
 
 
 def test_text_of_ones_own_may_be_tokenised(home, text):
-    run("prepare", "mine", "--from", str(text), "--tokenised")
-    assert json.loads(run("info", "mine", "--json").stdout)["tokenised"]
+    typed("data", "prepare", "mine", "--from", str(text), "--tokenised")
+    assert json.loads(typed("data", "info", "mine", "--json").stdout)["tokenised"]
 
 
 def test_progress_is_shown_on_a_terminal_only(home, tmp_path):
@@ -116,8 +108,8 @@ def test_progress_is_shown_on_a_terminal_only(home, tmp_path):
 
 
 def test_list_names_every_corpus(home, text):
-    run("prepare", "mine", "--from", str(text))
-    lines = run("list").stdout.splitlines()
+    typed("data", "prepare", "mine", "--from", str(text))
+    lines = typed("data", "list").stdout.splitlines()
     rows = {line.split()[0]: " ".join(line.split()) for line in lines}
     assert rows["synthetic-translation"] == "synthetic-translation generated source → target 4,000 made by kdx"
     assert rows["synthetic-images"] == "synthetic-images generated examples 6,000 made by kdx"
@@ -126,8 +118,8 @@ def test_list_names_every_corpus(home, text):
 
 
 def test_list_as_json(home, text):
-    run("prepare", "mine", "--from", str(text))
-    rows = {row["name"]: row for row in json.loads(run("list", "--json").stdout)}
+    typed("data", "prepare", "mine", "--from", str(text))
+    rows = {row["name"]: row for row in json.loads(typed("data", "list", "--json").stdout)}
     assert list(rows) == [*BUILT_IN, "mine"]
     assert rows["synthetic-tours"]["suffixes"] == []
     assert rows["mine"]["where"] == f"{home}/corpora/mine"
@@ -137,31 +129,31 @@ def test_list_as_json(home, text):
 
 
 def test_info_tells_of_a_prepared_corpus(home, text):
-    run("prepare", "mine", "--from", str(text))
-    shown = run("info", "mine").stdout
+    typed("data", "prepare", "mine", "--from", str(text))
+    shown = typed("data", "info", "mine").stdout
     for fact in ("prepared", "plain", "not known", f"{home}/corpora/mine", str(text)):
         assert fact in shown
     sha256 = hashlib.sha256(b"a b\nc\n").hexdigest()
     assert ["train.txt", "2", "3", sha256] in [line.split() for line in shown.splitlines()]
-    row = json.loads(run("info", "mine", "--json").stdout)
+    row = json.loads(typed("data", "info", "mine", "--json").stdout)
     assert row["files"]["train.txt"] == {"lines": 2, "words": 3, "sha256": sha256, "empty": 0}
     assert row["notes"] == []
 
 
 def test_info_tells_how_to_come_by_a_known_corpus(home):
-    result = run("info", "iwslt14")
+    result = typed("data", "info", "iwslt14")
     assert "https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz" in result.stdout
     assert "CC BY-NC-ND" in result.stdout
     assert result.stderr == "next: kdx data prepare iwslt14\n"
-    result = run("info", "wmt14-en-de")
+    result = typed("data", "info", "wmt14-en-de")
     assert "https://www.statmt.org/wmt14/" in result.stdout and "about 4,500,000" in result.stdout
     assert result.stderr == "next: kdx data prepare wmt14-en-de --from PATH\n"
 
 
 def test_info_tells_of_generated_text(home):
-    assert "made by kdx" in run("info", "synthetic-language").stdout
+    assert "made by kdx" in typed("data", "info", "synthetic-language").stdout
 
 
 def test_info_refuses_what_is_not_there(home):
     with pytest.raises(KdxError, match=r"unknown corpus `wikitext`\n  hint: did you mean `wikitext"):
-        run("info", "wikitext")
+        typed("data", "info", "wikitext")

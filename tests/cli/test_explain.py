@@ -3,18 +3,13 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
-
-from kdx.cli.app import app
-from kdx.errors import KdxError
+from looked_after import refused, typed
 
 
 def explain(*arguments: str, width: int = 80) -> str:
-    result = CliRunner().invoke(app, ["explain", *arguments], env={"COLUMNS": str(width)})
-    if isinstance(result.exception, KdxError):
-        raise result.exception
-    assert result.exit_code == 0
-    return result.stdout
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(width))
+        return typed("explain", *arguments).stdout
 
 
 def test_a_value():
@@ -69,5 +64,4 @@ def test_as_json_for_programs():
 
 
 def test_what_is_not_known_is_refused():
-    with pytest.raises(KdxError, match="did you mean `kernel`"):
-        explain("kernl")
+    assert refused("explain", "kernl").hint == "did you mean `kernel`?"

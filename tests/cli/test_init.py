@@ -5,18 +5,13 @@ import os
 
 import pytest
 from looked_after import typed
-from typer.testing import Result
 
 from kdx.errors import KdxError
 from kdx.grid import shipped
 
 
-def init(*arguments: str) -> Result:
-    return typed("init", *arguments)
-
-
 def test_every_shipped_grid_is_copied_as_it_is(folder):
-    result = init()
+    result = typed("init")
     assert result.stdout.splitlines() == [f"experiments/{name}.yaml" for name in shipped.names()]
     for name in shipped.names():
         assert (folder / "experiments" / f"{name}.yaml").read_bytes() == shipped.find(name).read_bytes()
@@ -24,9 +19,9 @@ def test_every_shipped_grid_is_copied_as_it_is(folder):
 
 
 def test_what_is_there_already_stays(folder):
-    init("mine", "--grid", "quickstart")
+    typed("init", "mine", "--grid", "quickstart")
     (folder / "mine" / "quickstart.yaml").write_text("changed")
-    result = init("mine", "--grid", "quickstart")
+    result = typed("init", "mine", "--grid", "quickstart")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == (
         "mine/quickstart.yaml is there already and stays as it is\n"
@@ -36,7 +31,7 @@ def test_what_is_there_already_stays(folder):
 
 
 def test_only_those_named_are_copied_and_the_next_command_can_be_typed(folder):
-    result = init("my grids", "--grid", "quickstart")
+    result = typed("init", "my grids", "--grid", "quickstart")
     assert result.stderr == "1 grid copied; next: kdx plan 'my grids/quickstart.yaml'\n"
     assert [path.name for path in (folder / "my grids").iterdir()] == ["quickstart.yaml"]
 
@@ -45,14 +40,14 @@ def test_a_grid_that_is_not_shipped_copies_nothing(folder):
     (folder / "own.yaml").touch()
     for name in ("own.yaml", "quickstrt"):
         with pytest.raises(KdxError, match=f"no shipped grid `{name}`\n"):
-            init("new", "--grid", "quickstart", "--grid", name)
+            typed("init", "new", "--grid", "quickstart", "--grid", name)
     assert not (folder / "new").exists()
 
 
 def test_a_folder_that_cannot_be_made_is_told(folder):
     (folder / "file").touch()
     with pytest.raises(KdxError, match=r"file/quickstart.yaml: cannot write: .*\n  hint: name another folder"):
-        init("file", "--grid", "quickstart")
+        typed("init", "file", "--grid", "quickstart")
 
 
 @pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, 74), (errno.EROFS, 3), (errno.EACCES, 3)])
@@ -62,5 +57,5 @@ def test_a_full_or_forbidden_disk_has_the_exit_code_of_its_kind(monkeypatch, num
 
     monkeypatch.setattr("shutil.copyfile", fail)
     with pytest.raises(KdxError, match=r"new/quickstart\.yaml: ") as caught:
-        init("new", "--grid", "quickstart")
+        typed("init", "new", "--grid", "quickstart")
     assert caught.value.exit_code == code

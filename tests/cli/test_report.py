@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from looked_after import refused, typed
-from typer.testing import Result
 
 from kdx.cli.report import _references
 from kdx.data.find_text import find_text
@@ -57,13 +56,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ran(*arguments: str) -> Result:
-    return typed("report", *arguments)
-
-
 @pytest.mark.usefixtures("folder")
 def test_tables_go_to_stdout_and_the_closing_line_to_stderr() -> None:
-    result = ran()
+    result = typed("report")
     assert "kernels: Kernels\n" in result.stdout
     assert "rbf           30.25  30.75 ± 0.71 (2)" in result.stdout
     assert "exponential   28.50               (1)" in result.stdout
@@ -91,7 +86,7 @@ def test_attention_is_of_a_run_with_weights_and_of_a_line_and_drawn_on_a_page(
 @pytest.mark.parametrize("form", ["text", "markdown", "latex"])
 def test_full_notes_say_how_metrics_were_made_and_where_cells_differ(form: str) -> None:
     def report(*options: str) -> str:
-        return " ".join(ran("--format", form, *options).stdout.split())
+        return " ".join(typed("report", "--format", form, *options).stdout.split())
 
     short, full = report(), report("--notes", "full")
     assert "Compared cells also differ, beside task and kernel, in seeds." in short
@@ -102,12 +97,12 @@ def test_full_notes_say_how_metrics_were_made_and_where_cells_differ(form: str) 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", ["nightly", "grid.yaml"])
 def test_a_sweep_goes_by_its_name_or_its_grid_file(name: str) -> None:
-    assert "kernels: Kernels" in ran(name).stdout
+    assert "kernels: Kernels" in typed("report", name).stdout
 
 
 @pytest.mark.usefixtures("folder")
 def test_one_table_as_markdown() -> None:
-    stdout = ran("--table", "kernels", "--format", "markdown").stdout
+    stdout = typed("report", "--table", "kernels", "--format", "markdown").stdout
     assert stdout.startswith(
         "<!-- kdx report nightly --table kernels -->\n"
         "**kernels**: Kernels\n\n| kernel | BLEU ↑ |\n| :--- | ---: |\n| exponential | 28.50 (1) |\n"
@@ -117,7 +112,7 @@ def test_one_table_as_markdown() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_latex_names_the_packages_that_it_takes_and_holds_every_table() -> None:
-    stdout = ran("--format", "latex").stdout
+    stdout = typed("report", "--format", "latex").stdout
     made_by = "% kdx report nightly --table kernels\n"
     assert stdout.startswith(
         f"% \\usepackage{{array,booktabs,graphicx,longtable,lscape,rotating}}\n{made_by}\\begin{{table}}[!ht]\n"
@@ -132,7 +127,7 @@ def test_a_table_that_does_not_fit_its_cells_is_told_with_database_and_sweep(fol
         )
         connection.exec_driver_sql("""UPDATE sweep SET grid = replace(grid, '"kernel"', '"kernle"')""")
     with pytest.raises(KdxError, match=r"^runs.db, sweep nightly: table `.*`: unknown factor `kernle`\n  hint: .*"):
-        ran()
+        typed("report")
 
 
 @pytest.mark.usefixtures("folder")
@@ -143,13 +138,13 @@ def test_an_unknown_table_is_refused_with_those_there_are() -> None:
 
 def test_the_closing_line_names_the_database_that_is_not_the_default(folder: Path) -> None:
     (folder / "runs.db").rename(folder / "my runs.db")
-    assert ran("--db", "my runs.db").stderr.endswith("next: kdx resume nightly --db 'my runs.db'\n")
+    assert typed("report", "--db", "my runs.db").stderr.endswith("next: kdx resume nightly --db 'my runs.db'\n")
 
 
 def test_a_report_writes_nothing(folder: Path) -> None:
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
     (folder / "runs.db").chmod(0o444)
-    ran()
+    typed("report")
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
 
 
@@ -160,7 +155,7 @@ def test_a_cell_with_a_word_of_another_kdx_is_shown_as_recorded(
 ) -> None:
     with closing(sqlite3.connect("runs.db")) as connection, connection:
         reword(connection, lambda cell: cell.update({field: other}) if cell[field] == known else None)
-    done = ran(*([format] if format.startswith("-") else ["--format", format]))
+    done = typed("report", *([format] if format.startswith("-") else ["--format", format]))
     assert "30.25" in done.stdout
     if format in ("text", "markdown"):
         assert "This kdx does not know" in done.stdout
@@ -191,7 +186,7 @@ def days(folder: Path) -> Path:
 @pytest.mark.usefixtures("days")
 def test_several_sweeps_make_one_table_of_all_their_cells() -> None:
     for named in (("nightly", "tuesday"), ("grid.yaml", "tuesday.yaml")):
-        result = ran(*named, "--format", "markdown")
+        result = typed("report", *named, "--format", "markdown")
         assert "| exponential | 28.50 (1) |\n| rbf | 32.50 (31.33 ± 1.13, n = 3) |\n| linear | – |\n" in result.stdout
         assert "Cells are of the sweeps nightly and tuesday." in result.stdout
         assert result.stderr == "3 cells: 2 with a score, 1 hole; next: kdx resume nightly && kdx resume tuesday\n"
@@ -199,25 +194,25 @@ def test_several_sweeps_make_one_table_of_all_their_cells() -> None:
 
 @pytest.mark.usefixtures("days")
 def test_a_table_of_a_file_has_a_shared_cell_in_the_column_of_each_sweep() -> None:
-    shown = ran("nightly", "tuesday", "--tables", "days.yaml", "--format", "markdown").stdout
+    shown = typed("report", "nightly", "tuesday", "--tables", "days.yaml", "--format", "markdown").stdout
     assert "nightly" in shown.splitlines()[3] and "tuesday" in shown.splitlines()[3]
     (row,) = (line for line in shown.splitlines() if line.startswith("| rbf"))
     assert row.count("32.50 (31.33 ± 1.13, n = 3)") == 2
     # Without a sweep, it is of the one planned last.
-    alone = ran("--tables", "days.yaml", "--format", "markdown").stdout
+    alone = typed("report", "--tables", "days.yaml", "--format", "markdown").stdout
     assert "tuesday" in alone and "nightly" not in alone
 
 
 @pytest.mark.usefixtures("days")
 @pytest.mark.parametrize("form", ["text", "latex", "html"])
 def test_every_format_names_the_sweeps(form: str) -> None:
-    stdout = ran("nightly", "tuesday", "--tables", "days.yaml", "--format", form).stdout
+    stdout = typed("report", "nightly", "tuesday", "--tables", "days.yaml", "--format", form).stdout
     assert "Cells are of the sweeps nightly and tuesday." in " ".join(stdout.split())
 
 
 @pytest.mark.usefixtures("days")
 def test_a_page_of_a_table_by_sweep_has_the_runs_of_each_cell() -> None:
-    page = ran("nightly", "tuesday", "--tables", "days.yaml", "--format", "html").stdout
+    page = typed("report", "nightly", "tuesday", "--tables", "days.yaml", "--format", "html").stdout
     # Two of exponential, three of rbf, three of linear.
     assert page.count('<tr id="run-') == 8
     links = set(re.findall(r'href="#(run-[^"]+)"', page))
@@ -226,18 +221,18 @@ def test_a_page_of_a_table_by_sweep_has_the_runs_of_each_cell() -> None:
 
 @pytest.mark.usefixtures("days")
 def test_csv_and_json_say_which_sweep_a_cell_is_of() -> None:
-    together = list(csv.DictReader(io.StringIO(ran("nightly", "tuesday", "--format", "csv").stdout)))
+    together = list(csv.DictReader(io.StringIO(typed("report", "nightly", "tuesday", "--format", "csv").stdout)))
     assert {row["kernel"]: row["sweep"] for row in together} == {
         "exponential": "nightly",
         "rbf": "nightly, tuesday",
         "linear": "tuesday",
     }
-    split = ran("nightly", "tuesday", "--tables", "days.yaml", "--format", "csv").stdout
+    split = typed("report", "nightly", "tuesday", "--tables", "days.yaml", "--format", "csv").stdout
     rows = {(row["kernel"], row["sweep"]): row["score"] for row in csv.DictReader(io.StringIO(split))}
     assert rows["rbf", "nightly"] == rows["rbf", "tuesday"] == "32.5"
-    report = json.loads(ran("nightly", "tuesday", "--json").stdout)
+    report = json.loads(typed("report", "nightly", "tuesday", "--json").stdout)
     assert (report["sweep"], report["sweeps"]) == ("nightly, tuesday", ["nightly", "tuesday"])
-    assert json.loads(ran("nightly", "--json").stdout)["sweeps"] == ["nightly"]
+    assert json.loads(typed("report", "nightly", "--json").stdout)["sweeps"] == ["nightly"]
 
 
 def test_a_fault_of_a_file_of_tables_is_told_at_its_place(days: Path) -> None:
@@ -255,9 +250,9 @@ def test_sweeps_are_read_from_one_state_of_the_database(monkeypatch: pytest.Monk
     monkeypatch.setattr(
         Sqlite, "_begin", lambda self, driver, mode: (transactions.append(mode.value), real(self, driver, mode))[1]
     )
-    ran("nightly")
+    typed("report", "nightly")
     plain = len(transactions)
-    ran("nightly", "tuesday", *options)
+    typed("report", "nightly", "tuesday", *options)
     assert len(transactions) == 2 * plain
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from grids import TINY
 from looked_after import typed
-from typer.testing import Result
 
 from kdx.cli import running
 from kdx.errors import DatabaseError, KdxError
@@ -51,16 +50,12 @@ COMPLETED = {"valid_score": 1.0, "valid_step": 1, "test_score": 1.0, "definition
 FAILED = {"error": "boom", "traceback": "…", "last_step": 0}
 
 
-def resume(*arguments: str) -> Result:
-    return typed("resume", *arguments)
-
-
 def test_every_unfinished_sweep_goes_on_and_no_other(ran):
     planned("done", "complete", steps=1, **COMPLETED)
     planned("failed", "fail", steps=2, **FAILED)
     planned("waiting", steps=3)
     planned("stopped", "interrupt", steps=4, last_step=3)
-    result = resume("--workers", "3")
+    result = typed("resume", "--workers", "3")
     assert result.exit_code == 4, "a failed run stands"
     assert result.stderr == "1 run failed before; try them again with: kdx retry failed state=failed\n"
     assert {plan.name for plan, _, _ in ran} == {"waiting", "stopped"}
@@ -70,25 +65,25 @@ def test_every_unfinished_sweep_goes_on_and_no_other(ran):
 def test_the_plan_is_the_one_that_was_recorded_not_the_file_of_today(ran, folder):
     planned("one")
     (folder / "grid.yaml").unlink()
-    resume("one")
+    typed("resume", "one")
     assert [(plan.name, len(plan.runs)) for plan, _, _ in ran] == [("one", 1)]
 
 
 @pytest.mark.parametrize(("arguments", "command"), [((), "kdx report"), (("done",), "kdx report done")])
 def test_when_nothing_is_unfinished_it_says_so(ran, arguments, command):
     planned("done", "complete", **COMPLETED)
-    result = resume(*arguments)
+    result = typed("resume", *arguments)
     assert (result.exit_code, result.stderr, ran) == (0, f"nothing is unfinished; next: {command}\n", [])
 
 
 def test_failed_runs_stay_failed_and_the_commands_that_try_them_again_are_shown(ran):
     planned("bad", "fail", **FAILED)
-    result = resume("bad")
+    result = typed("resume", "bad")
     assert (result.exit_code, ran) == (4, []), "else `until kdx resume; do :; done` would end with runs missing"
     assert result.stderr == "1 run failed before; try them again with: kdx retry bad state=failed\n"
     planned("worse", "fail", steps=2, **FAILED)
     again = "kdx retry worse state=failed && kdx retry bad state=failed"
-    assert resume().stderr == f"2 runs failed before; try them again with: {again}\n"
+    assert typed("resume").stderr == f"2 runs failed before; try them again with: {again}\n"
     with open_database("runs.db", write=False) as database:
         assert {run.state for run in reading.load_sweep(database).runs} == {RunState.FAILED}
 
@@ -97,19 +92,19 @@ def test_failures_do_not_keep_other_sweeps_waiting_and_an_interruption_stops_all
     planned("one", steps=1)
     planned("two", steps=2)
     ran.codes = {"two": running.FAILED}
-    assert resume().exit_code == 4
+    assert typed("resume").exit_code == 4
     assert [plan.name for plan, _, _ in ran] == ["two", "one"]
     ran.clear()
     planned("bad", "fail", steps=3, **FAILED)
     ran.codes = {"two": 130}
-    result = resume()
+    result = typed("resume")
     assert (result.exit_code, result.stderr) == (130, ""), "the last word is how to go on with what was stopped"
     assert [plan.name for plan, _, _ in ran] == ["two"]
 
 
 def test_what_is_not_there_is_refused(ran):
     with pytest.raises(DatabaseError, match="there is no results database here"):
-        resume()
+        typed("resume")
     planned("quick")
     with pytest.raises(KdxError, match="there is no sweep `quik`\n  allowed: quick\n  hint: did you mean `quick`"):
-        resume("quik")
+        typed("resume", "quik")
