@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
-from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.context import Answering
 from kdx.cli.named_runs import load_named
-from kdx.cli.options import TableFormat
+from kdx.cli.options import TableFormat, sweep_option
 from kdx.cli.wording import count_of
 from kdx.errors import KdxError
 from kdx.report.papers.paper_file import load_paper, shipped
@@ -29,12 +28,7 @@ def claims(
         ),
     ] = None,
     sweep: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--sweep",
-            autocompletion=completion.names,
-            help="Only the runs of this sweep, or grid file; may be repeated.",
-        ),
+        list[str] | None, sweep_option("Only the runs of this sweep, or grid file; may be repeated.")
     ] = None,
 ) -> None:
     """Test a paper's claims against the recorded runs.

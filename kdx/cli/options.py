@@ -114,6 +114,11 @@ def sweep_argument(help: str) -> Any:
     return typer.Argument(autocompletion=completion.names, metavar="SWEEP|GRID.yaml", help=help)
 
 
+def sweep_option(help: str) -> Any:
+    """Return the option `--sweep`, which names a sweep, or several."""
+    return typer.Option("--sweep", autocompletion=completion.names, help=help)
+
+
 Sweep = Annotated[str | None, sweep_argument("A sweep, or its grid file; default: the most recent sweep.")]
 ChosenRuns = Annotated[
     list[str],

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -51,15 +52,12 @@ def plan(
     runs, sharing = at_a_time.runs(len(gpus)), at_a_time.sharing(len(gpus))
     notes = [*plan.notes, *prepare_data(plan, large=False)]
     change = None
-    if database_at(context.db).exists():
-        with context.read() as database:
+    with context.read() if database_at(context.db).exists() else nullcontext() as database:
+        if database is not None:
             plan = with_winners(database, plan)
             change = change_of(database, plan, grid, context)
-            forecast = forecast_plan(database, plan)
-            of_searches = list(search_lines(plan, database, runs))
-    else:
-        forecast = forecast_plan(None, plan)
-        of_searches = list(search_lines(plan, None, runs))
+        forecast = forecast_plan(database, plan)
+        of_searches = list(search_lines(plan, database, runs))
     if probe:
         forecast = _probed(plan, forecast, notes)
     covered = forecast.within(budget, runs) if budget else None

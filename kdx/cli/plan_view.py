@@ -1,4 +1,4 @@
-"""What `kdx plan` shows of a plan: its runs, its cells, and what they cost."""
+"""What `kdx plan` shows of a plan: a picture of its runs, its cells, and what they cost."""
 
 import re
 from collections import Counter

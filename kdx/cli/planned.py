@@ -1,4 +1,7 @@
-"""What a command says of a grid before it starts: whose code it runs, and how it differs from the recorded sweep."""
+"""What a command says of a plan before it starts.
+
+Whose code it runs, how it differs from the recorded sweep, and what a budget leaves out.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Runs registered plans to their end, for all commands that start runs."""
+"""Runs plans for all commands that start runs: searches first what they tune, here or in workers submitted to Slurm."""
 
 import faulthandler
 import os

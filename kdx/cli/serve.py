@@ -1,4 +1,8 @@
-"""`kdx serve`: shows sweeps, their tables and their runs in a browser, while they train."""
+"""`kdx serve`: shows sweeps, their tables and their runs in a browser, while they train.
+
+Each page is read from the database when it is asked for; between two questions nothing is done. The parts of a report,
+which take longest, are kept until its runs have come further, and are not made again for a while after they were made.
+"""
 
 import hashlib
 import sys

@@ -1,4 +1,4 @@
-"""`kdx show`: shows a run, a cell or a sweep."""
+"""`kdx show`: shows a run, a cell or a sweep, and what there is to show of a sweep."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What `kdx show` shows of runs, cells and sweeps in the same way: runs, notes, settings and facts."""
+"""What `kdx show` shows of a run, and what it shows of runs, cells and sweeps in the same way."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

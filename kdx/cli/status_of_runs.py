@@ -1,4 +1,4 @@
-"""The runs of one sweep, one a line: their progress, who works at them, and what blocks them."""
+"""The runs of one sweep, one a line, and what `kdx status` shows of them and of sweeps alike."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -8,7 +8,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out, say, table
 from kdx.cli.context import Answering
-from kdx.cli.options import Tables
+from kdx.cli.options import Tables, sweep_option
 from kdx.cli.report import load_together, table_names
 from kdx.cli.shown import ATTEMPT, attempt_row, fact_lines, yaml_lines
 from kdx.cli.wording import count_of, numbers_of
@@ -38,11 +38,7 @@ def trace(
     ] = None,
     sweep: Annotated[
         list[str] | None,
-        typer.Option(
-            "--sweep",
-            autocompletion=completion.names,
-            help="A sweep, or its grid file; may be repeated. Default: the most recent sweep.",
-        ),
+        sweep_option("A sweep, or its grid file; may be repeated. Default: the most recent sweep."),
     ] = None,
     tables: Tables = None,
     grid: Annotated[bool, typer.Option("--grid", help="Print a grid of this cell, to compute it again.")] = False,
