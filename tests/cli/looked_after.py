@@ -38,13 +38,17 @@ def refused(*words: str) -> KdxError:
     return result.exception
 
 
+def registered(text: str, file: str = "grid.yaml") -> tuple[RunRecord, ...]:
+    """The runs of the sweep of a grid with this text, which wait to be run."""
+    Path(file).write_text(text)
+    plan = load_grid(file)
+    with open_database(DB, write=True, create=True) as database:
+        return reading.runs(database, recording.register(database, plan, plan.grid))
+
+
 def planned(seeds: int = 3, name: str = "tiny", more: str = "") -> tuple[RunRecord, ...]:
     """A sweep of one cell that waits to be run; `more` is the rest of its grid."""
-    Path("grid.yaml").write_text((TINY % {"steps": 10, "seeds": seeds}).replace("name: tiny", f"name: {name}") + more)
-    plan = load_grid("grid.yaml")
-    with open_database(DB, write=True, create=True) as database:
-        sweep_id = recording.register(database, plan, plan.grid)
-        return reading.runs(database, sweep_id)
+    return registered((TINY % {"steps": 10, "seeds": seeds}).replace("name: tiny", f"name: {name}") + more)
 
 
 def claimed(run: RunRecord, owner: str = "me", lease: float = 60.0) -> None:
@@ -112,10 +116,7 @@ def learned(run: RunRecord, loss: float) -> None:
 
 def of_two_kernels(seeds: int = 2) -> tuple[RunRecord, ...]:
     """A sweep of two cells that wait to be run."""
-    Path("grid.yaml").write_text(TINY % {"steps": 10, "seeds": seeds} + "axes: {kernel: [rbf, linear]}\n")
-    plan = load_grid("grid.yaml")
-    with open_database(DB, write=True, create=True) as database:
-        return reading.runs(database, recording.register(database, plan, plan.grid))
+    return registered(TINY % {"steps": 10, "seeds": seeds} + "axes: {kernel: [rbf, linear]}\n")
 
 
 def shown(*words: str) -> dict[str, Any]:

@@ -1,13 +1,10 @@
 """`kdx diff` compares two runs or two cells."""
 
 import json
-from pathlib import Path
 
 from grids import TINY
-from looked_after import DB, claimed, planned, refused, typed
+from looked_after import DB, claimed, planned, refused, registered, typed
 
-from kdx.grid.load import load_grid
-from kdx.store import reading, recording
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunRecord
@@ -26,15 +23,10 @@ def compared(*words: str):
     return json.loads(typed("diff", *words, "--json").stdout)
 
 
-def two_sweeps() -> tuple[tuple[RunRecord, ...], tuple[RunRecord, ...]]:
+def two_sweeps() -> list[tuple[RunRecord, ...]]:
     """Two sweeps of one cell each, which differ in their steps."""
-    found = []
-    for name, steps in (("one", 10), ("two", 20)):
-        Path(f"{name}.yaml").write_text(TINY.replace("name: tiny", f"name: {name}") % {"steps": steps, "seeds": 2})
-        plan = load_grid(f"{name}.yaml")
-        with open_database(DB, write=True, create=True) as database:
-            found.append(reading.runs(database, recording.register(database, plan, plan.grid)))
-    return found[0], found[1]
+    grids = {10: TINY.replace("name: tiny", "name: one"), 20: TINY.replace("name: tiny", "name: two")}
+    return [registered(grid % {"steps": steps, "seeds": 2}) for steps, grid in grids.items()]
 
 
 def test_two_runs_of_a_cell_differ_by_seed_library_and_curve():

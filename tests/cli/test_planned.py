@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 from grids import TINY
-from looked_after import DB, completed, refused, typed
+from looked_after import DB, completed, refused, registered, typed
 
 from kdx.cli.context import Context
 from kdx.cli.planned import record_of, removed_runs
 from kdx.errors import KdxError
 from kdx.grid.difference import Contents, difference
 from kdx.grid.load import load_grid
-from kdx.store import reading, recording
+from kdx.store import recording
 from kdx.store.database import open_database
 from tests.tune.searched import plan_of, search
 
@@ -27,12 +27,7 @@ pytestmark = pytest.mark.usefixtures("data_home")
 @pytest.fixture
 def swept() -> None:
     """GRID has been swept from `grid.yaml`."""
-    Path("grid.yaml").write_text(GRID)
-    plan = load_grid("grid.yaml")
-    with open_database(DB, write=True, create=True) as database:
-        recording.register(database, plan, plan.grid)
-        runs = reading.load_sweep(database).runs
-    for run in runs:
+    for run in registered(GRID):
         completed(run, 2.0 + run.seed)
 
 

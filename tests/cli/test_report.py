@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from looked_after import refused, typed
+from looked_after import claimed, refused, registered, typed
 
 from kdx.cli.report import _references
 from kdx.data.find_text import find_text
@@ -170,16 +170,12 @@ BY_SWEEP = "tables:\n- {name: days, caption: Days, rows: kernel, columns: sweep}
 @pytest.fixture
 def days(folder: Path) -> Path:
     """A second sweep, `tuesday`: it shares rbf, of which it has one seed more, finished, and has linear."""
-    (folder / "tuesday.yaml").write_text(TUESDAY)
     (folder / "days.yaml").write_text(BY_SWEEP)
-    plan = load_grid("tuesday.yaml")
+    first, *_ = runs = registered(TUESDAY, "tuesday.yaml")
+    (run,) = (run for run in runs if (run.cell_id, run.seed) == (first.cell_id, 2))
+    claimed(run)
     with open_database("runs.db", write=True) as database:
-        register(database, plan, plan.grid)
-        for run in load_sweep(database, "tuesday").runs:
-            if run.cell_id == plan.cells[0].id and run.seed == 2:
-                attempt = claim(database, run.id, "me", 60)
-                assert attempt is not None
-                RunWriter(database, run.id, "me", attempt).complete(32.0, 10, 32.5, {}, 10)
+        RunWriter(database, run.id, "me", 1).complete(32.0, 10, 32.5, {}, 10)
     return folder
 
 

@@ -9,12 +9,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from looked_after import refused
+from looked_after import refused, registered
 from waiting import wait_until
 
 from kdx.grid.load import load_grid
-from kdx.store.database import open_database
-from kdx.store.recording import register
 
 GRID = """\
 name: tuned
@@ -167,14 +165,9 @@ def test_what_is_not_searched_is_refused():
     Path("grid.yaml").write_text(GRID[: GRID.index("tune:")])
     assert refused("sweep", "grid.yaml", "--search-only").problem == "the grid has no `tune:`"
     assert not Path("runs.db").exists()
-    plan = load_grid("grid.yaml")
-    with open_database("runs.db", write=True, create=True) as database:
-        register(database, plan, plan.grid)
+    registered(GRID[: GRID.index("tune:")])
     assert refused("export", "tuned", "--tuned", "tuned.yaml").problem == "sweep `tuned` tunes nothing"
-    Path("grid.yaml").write_text(GRID)
-    plan = load_grid("grid.yaml")
-    with open_database("runs.db", write=True) as database:
-        register(database, plan, plan.grid)
+    registered(GRID)
     fault = refused("export", "tuned", "--tuned", "tuned.yaml")
     assert (fault.problem, fault.hint) == ("no search of `tuned` has found a winner yet", "kdx resume tuned")
 

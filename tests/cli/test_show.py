@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from looked_after import DB, claimed, completed, learned, of_two_kernels, planned, refused, shown, typed
+from looked_after import DB, claimed, completed, learned, of_two_kernels, planned, refused, registered, shown, typed
 from trial import trial
 
 from kdx.cli import show
-from kdx.cli.context import Context
 from kdx.cli.shown import layer_lines
 from kdx.cli.shown_cell import trial_lines
-from kdx.grid.load import load_grid
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import DrawnRange, Pruner, Sampler, Search, Tuning
@@ -22,7 +20,6 @@ from kdx.report.selection.searched import searched
 from kdx.report.statistics.metric import Metric
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import NOTE
-from kdx.store import recording
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import SearchRecord, TrialState
@@ -129,10 +126,7 @@ def test_every_plan_of_a_sweep_is_shown_with_its_grid_as_written():
     of_two_kernels()
     text = Path("grid.yaml").read_text()
     Path("base.yaml").write_text(text.replace("rbf, linear", "rbf") + "# fewer\n")
-    Path("grid.yaml").write_text("extends: base.yaml\nname: tiny\n")
-    plan = load_grid("grid.yaml")
-    with open_database(DB, write=True) as database:
-        recording.register(database, plan, plan.grid)
+    registered("extends: base.yaml\nname: tiny\n")
     lines = typed("show", "tiny", "--plans").stdout.splitlines()
     heads = [line.partition(": ")[2] for line in lines if line.startswith("plan ")]
     assert heads == ["2 cells × 2 seeds", "1 cell × 2 seeds"]
@@ -268,17 +262,14 @@ def test_a_sweep_has_its_cells_and_what_varies_and_is_the_one_planned_last():
     assert [cell["choices"] for cell in shown("tiny", "kernel=linear")["cells"]] == [{"kernel": "linear"}]
 
 
-def test_of_many_cells_and_values_the_first_are_listed(tmp_path, monkeypatch):
+def test_of_many_cells_and_values_the_first_are_listed(monkeypatch):
     monkeypatch.setattr(show, "MOST_CELLS", 3)
     rates = ", ".join(f"0.0{number}" for number in range(1, 10))
-    (tmp_path / "grid.yaml").write_text(
+    registered(
         "name: many\ntask: translation\ndata: {corpus: synthetic-translation}\n"
         f"axes: {{training.learning_rate: [{rates}]}}\n"
     )
-    plan = load_grid("grid.yaml")
-    with open_database(DB, write=True, create=True) as database:
-        sweep_id = recording.register(database, plan, plan.grid)
-        lines = list(show.shown_sweep(database, sweep_id, (), Context(str(DB))).lines())
+    lines = typed("show").stdout.splitlines()
     assert sum(" of 1" in line for line in lines) == 3
     assert "  … and 6 more cells; kdx status many lists all runs" in lines
     (values,) = [line for line in lines if line.startswith("  training.learning_rate  0.01")]

@@ -2,13 +2,11 @@
 
 import json
 import random
-from pathlib import Path
 
 import pytest
-from looked_after import DB, claimed, completed, failed, planned, refused, typed
+from looked_after import DB, claimed, completed, failed, planned, refused, registered, typed
 
 from kdx.cli.status_of_runs import states_in_words, worker_of
-from kdx.grid.load import load_grid
 from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
@@ -185,16 +183,11 @@ def test_a_process_is_where_it_works_and_whether_it_may_still_work(claim, alive,
 
 def scored(*scores: float, most: int = 5) -> None:
     """A sweep in which each cell has two seeds, and these mean scores."""
-    Path("grid.yaml").write_text(GRID % {"most": most})
-    plan = load_grid("grid.yaml")
-    with open_database(DB, write=True, create=True) as database:
-        sweep_id = recording.register(database, plan, plan.grid)
-        by_cell = {cell.id: score for cell, score in zip(plan.cells, scores, strict=False)}
-        for run in reading.runs(database, sweep_id):
-            if run.seed < 2 and run.cell_id in by_cell:
-                attempt = claims.claim(database, run.id, "me", 60)
-                score = by_cell[run.cell_id] + run.seed / 1e4
-                recording.RunWriter(database, run.id, "me", attempt).complete(score, 10, score, {}, 10)
+    runs = registered(GRID % {"most": most})
+    by_cell = dict(zip(dict.fromkeys(run.cell_id for run in runs), scores, strict=False))
+    for run in runs:
+        if run.seed < 2 and run.cell_id in by_cell:
+            completed(run, by_cell[run.cell_id] + run.seed / 1e4)
 
 
 @pytest.mark.slow
@@ -238,10 +231,7 @@ def test_a_decided_sweep_is_not_unfinished():
 
 def test_a_sweep_without_a_rule_is_counted_as_it_was():
     scored(1.0, 5.0, 9.0)
-    Path("fixed.yaml").write_text("extends: grid.yaml\nname: fixed\nseeds: 3\n")
-    plan = load_grid("fixed.yaml")
-    with open_database(DB, write=True) as database:
-        recording.register(database, plan, plan.grid)
+    registered("extends: grid.yaml\nname: fixed\nseeds: 3\n", "fixed.yaml")
     said = typed("status").stdout
     assert "6 of 9" in said and "at most" not in said
 

@@ -8,17 +8,12 @@ from pathlib import Path
 
 import pytest
 from grids import TINY
-from looked_after import DB, failed, interrupted, learned
-from typer.testing import CliRunner
+from looked_after import failed, interrupted, learned, registered, typed
 
 from kdx.cli import console
 from kdx.cli.app import app
 from kdx.errors import KdxError
-from kdx.grid.load import load_grid
 from kdx.report.writers.styles import styled
-from kdx.store import reading, recording
-from kdx.store.database import open_database
-from kdx.store.remarks import annotate
 
 GRID = """
 approaches:
@@ -61,13 +56,9 @@ def swept(tmp_path_factory):
     """A folder with twelve cells of two seeds, whose runs are completed, failed, interrupted, and yet to come."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("swept"))
-        Path("grid.yaml").write_text(TINY % {"steps": 10, "seeds": 2} + GRID)
-        plan = load_grid("grid.yaml")
-        with open_database(DB, write=True, create=True) as database:
-            sweep_id = recording.register(database, plan, plan.grid)
-            runs = reading.runs(database, sweep_id)
-            text = "these learning rates are those of the second appendix, not of the first one"
-            annotate(database, sweep_id=sweep_id, text=text, tags=["odd"])
+        runs = registered(TINY % {"steps": 10, "seeds": 2} + GRID)
+        text = "these learning rates are those of the second appendix, not of the first one"
+        typed("note", "tiny", text, "--tag", "odd")
         for run in runs[:6]:
             learned(run, 6.0 + run.id / 7)
         failed(runs[6], "kernels.py:16 in weight: RuntimeError: the size of tensor a (64) must match that of tensor b")
@@ -132,7 +123,7 @@ def test_states_are_in_colour_on_a_terminal_that_has_colours_and_nothing_else_is
     words = re.findall("\x1b\\[(\\d+)m(.*?)\x1b\\[0m", coloured)
     assert set(words) == {("32", "completed"), ("31", "failed"), ("33", "interrupted")}
     assert ESCAPES.sub("", coloured) == plain
-    assert "\x1b" not in CliRunner().invoke(app, ["status", "tiny"]).output, "a pipe"
+    assert "\x1b" not in typed("status", "tiny").output, "a pipe"
 
 
 @pytest.mark.parametrize(
