@@ -85,13 +85,6 @@ OnlyTable = Annotated[
 Tables = Annotated[
     Path | None, typer.Option("--tables", metavar="FILE", help="Take `tables:` from this YAML file, not from the grid.")
 ]
-Against = Annotated[
-    str | None,
-    typer.Option("--against", metavar="PAPER", help="Compare with published values: tsai2019, shaw2018, or a file."),
-]
-PairedAr = Annotated[
-    bool, typer.Option("--paired-ar", help="Compare BLEU by approximate randomisation, as sacrebleu's --paired-ar.")
-]
 MaxRuns = Annotated[int, typer.Option("--max-runs", min=1, help="Refuse a larger grid.")]
 Components = Annotated[
     Path | None,

@@ -15,7 +15,7 @@ from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.context import Answering, Context
 from kdx.cli.named_runs import load_named
-from kdx.cli.options import Against, OnlyTable, PairedAr, TableFormat, Tables
+from kdx.cli.options import OnlyTable, TableFormat, Tables
 from kdx.cli.suggest import computing_options, resume, retry
 from kdx.cli.wording import choices_of, count_of
 from kdx.errors import KdxError, shortened
@@ -62,9 +62,16 @@ def report(
     ] = None,
     table: OnlyTable = None,
     tables: Tables = None,
-    against: Against = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against", metavar="PAPER", help="Compare with published values: tsai2019, shaw2018, or a file."
+        ),
+    ] = None,
     statistics: Annotated[bool, typer.Option("--statistics", help="Add all statistics and differences.")] = False,
-    paired_ar: PairedAr = False,
+    paired_ar: Annotated[
+        bool, typer.Option("--paired-ar", help="Compare BLEU by approximate randomisation, as sacrebleu's --paired-ar.")
+    ] = False,
     notes: Annotated[Notes, typer.Option("--notes", help="The notes below a table.")] = Notes.SHORT,
     attention: Annotated[
         list[str] | None,

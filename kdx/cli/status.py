@@ -1,8 +1,9 @@
-"""`kdx status`: the progress of sweeps, who works at them, and how long they will take."""
+"""`kdx status`: the progress of sweeps and of their runs, who works at them, and how long they will take."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from statistics import fmean
 from typing import Annotated, Any
 
@@ -11,27 +12,21 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out_json, out_lines, say, table
 from kdx.cli.context import Answering, Context
-from kdx.cli.named_runs import known_sweep
+from kdx.cli.named_runs import RunView, chosen, known_sweep, run_view
 from kdx.cli.options import sweep_argument
-from kdx.cli.slurm_jobs import Submitted, submitted, summary_lines
-from kdx.cli.status_of_runs import (
-    Worker,
-    not_needed_in,
-    note_lines,
-    search_record,
-    show_runs,
-    states_in_words,
-    trials_in_words,
-    worker_of,
-)
-from kdx.cli.suggest import computing_options
+from kdx.cli.slurm_jobs import Submitted, job_lines, submitted, summary_lines
+from kdx.cli.suggest import computing_options, resume, retry
+from kdx.cli.wording import NOT_NEEDED, PAUSED, count_of, process_in_words, process_of, shown_score, time_in_words
+from kdx.sanitize import sanitize
 from kdx.store.database import Database
-from kdx.store.reading import searches_of_sweeps, sweeps
+from kdx.store.find import sweep_named
+from kdx.store.reading import grids, load_sweep, runs, searches_of_sweeps, sweeps
 from kdx.store.records import FINAL, OVER, RunState, SearchRecord, SweepSummary
-from kdx.store.remarks import NoteRecord, remarks
-from kdx.store.status import CellTime, WorkRecord, times, work
+from kdx.store.remarks import NoteRecord, Remarks, remarks
+from kdx.store.status import CellTime, WorkRecord, labels_of, times, work
 from kdx.sweep.blocked import Blocked, blocked_in
 from kdx.sweep.forecast import in_words, seconds_left
+from kdx.sweep.lease_holder import Liveness, liveness
 
 
 def status(
@@ -56,7 +51,7 @@ def status(
     """
     with context.read() as database:
         if sweep is not None:
-            show_runs(database, known_sweep(database, sweep, context).name, conditions or [], context)
+            _show_runs(database, known_sweep(database, sweep, context).name, conditions or [], context)
             return
         known = statuses(database)
         if context.json:
@@ -65,6 +60,115 @@ def status(
             out_lines(_lines(known, database, context))
         else:
             say("no sweep is recorded here yet; kdx sweep GRID records one")
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A process that claimed a run; docs/reference/json.md has the keys."""
+
+    run: int
+    step: int
+    seconds: float
+    lease_left: float | None
+    device: str | None
+    gpu: str | None
+    machine: str | None
+    process: int | None
+    alive: bool
+    """Whether it may still work: it was not found dead."""
+    place: str
+    """In words, such as `process 7 here`."""
+
+    @property
+    def row(self) -> tuple[int, int, str, str]:
+        """Its run, step, time and place, for a table."""
+        return self.run, self.step, in_words(self.seconds), self.place
+
+
+def worker_of(work: WorkRecord) -> Worker:
+    """Return who works at a run."""
+    alive = work.owner is not None and liveness(work.owner) is not Liveness.GONE
+    lapsed = work.lease_left is not None and work.lease_left < 0
+    state = ", which is gone" if not alive else ", whose lease has lapsed" if lapsed else ""
+    on = "" if work.gpu is None else f", on GPU {work.gpu} ({work.device})"
+    machine, process = process_of(work.owner) or (None, None)
+    place = process_in_words(work.owner)
+    return Worker(
+        run=work.run_id,
+        step=work.step,
+        seconds=work.running,
+        lease_left=work.lease_left,
+        device=work.device,
+        gpu=work.gpu,
+        machine=machine,
+        process=process,
+        alive=alive,
+        place=f"{place}{state}{on}" if place else "a process of another kdx",
+    )
+
+
+def search_record(search: SearchRecord) -> dict[str, Any]:
+    """Return how far a search is, for programs."""
+    return {
+        "choices": search.labels,
+        "trials": search.wanted,
+        "ended": search.ended,
+        "runs_of_a_trial": search.seeds,
+        "left": search.left,
+    }
+
+
+def trials_in_words(searches: Sequence[SearchRecord]) -> str:
+    """Return how many trials of them all have ended."""
+    trials = sum(search.wanted for search in searches)
+    return f"{trials - sum(search.left for search in searches):,} of {trials:,} trials"
+
+
+def states_in_words(counts: Mapping[str, int], *, has_rule: bool) -> str:
+    """Return how many runs are in each state; if a rule decides how many are needed, pending ones are the most."""
+    most = {"pending": "at most "} if has_rule else {}
+    return ", ".join(f"{most.get(state, '')}{count:,} {state}" for state, count in counts.items()) or "no runs"
+
+
+def note_lines(notes: Sequence[tuple[str, Sequence[NoteRecord]]]) -> Iterator[str]:
+    """Return a table of notes, each with what it is on."""
+    rows = [(what, time_in_words(note.made)[:-3], " ".join(note.text.split())) for what, each in notes for note in each]
+    yield from table(("on", "written (UTC)", "note"), rows, apart=True)
+
+
+@dataclass(frozen=True)
+class NotNeeded:
+    """Runs of one sweep that the rule of its seeds will not need; what is left to do is at most the others."""
+
+    why: Mapping[int, str]
+    """Run id → the reason, such as `decided after 5 seeds`."""
+    by_cell: Counter[str]
+    """Cell id → their number."""
+    by_state: Counter[RunState]
+
+    def without(self, summary: SweepSummary) -> SweepSummary:
+        """Return the counts of the others."""
+        counts = {state: count - self.by_state[state] for state, count in summary.counts.items()}
+        return replace(summary, counts={state: count for state, count in counts.items() if count})
+
+    def shortened(self, time: CellTime) -> CellTime:
+        """Return the time that the others of a cell take."""
+        return time._replace(left=time.left - self.by_cell[time.cell_id])
+
+
+def not_needed_in(database: Database, names: Sequence[str]) -> dict[str, NotNeeded]:
+    """Return sweep → its runs that will not be needed, for those of these sweeps that have a rule."""
+    by_sweep = {}
+    for name, grid in grids(database).items() if names else ():
+        if name in names and "seed_rule" in grid:
+            # Most sweeps have no such rule, and kdx status does not wait for the tables of the report.
+            from kdx.report.seeds_until import unneeded_runs
+
+            sweep = load_sweep(database, name)
+            why = unneeded_runs(sweep)
+            runs = [run for run in sweep.runs if run.id in why]
+            by_sweep[name] = NotNeeded(why, Counter(run.cell_id for run in runs), Counter(run.state for run in runs))
+    return by_sweep
 
 
 @dataclass(frozen=True)
@@ -205,3 +309,159 @@ def time_left(status: SweepStatus) -> str:
     of_search = " for the search" if status.searching else ""
     nobody = "" if any(worker.alive for worker in status.working) else " once somebody works at it"
     return f"about {in_words(status.seconds_left)}{of_search}{nobody}"
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """The progress of a run."""
+
+    view: RunView
+    metric: str
+    """The metric of its cell that selects, such as `valid/bleu`."""
+    worker: Worker | None
+    waits_for: str | None
+
+    @property
+    def score(self) -> Decimal | float | None:
+        """Its score on the test split, unless something keeps it out of tables."""
+        run = self.view.record
+        return None if run.invalidated else shown_score(run.test_score, self.metric)
+
+    @property
+    def detail(self) -> str:
+        """Who works at the run, what it waits for, or why it ended."""
+        run = self.view.record
+        if self.worker is not None:
+            return f"{self.worker.place}, for {in_words(self.worker.seconds)}"
+        if run.invalidated:
+            return "; ".join(filter(None, (f"excluded from reports: {run.invalidated}", run.error)))
+        if self.view.not_needed:
+            return f"{NOT_NEEDED}: {self.view.not_needed}"
+        return self.waits_for or run.error or ""
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {**self.view.plain, "worker": self.worker, "waits_for": self.waits_for}
+
+
+def _show_runs(database: Database, name: str, conditions: Sequence[str], context: Context) -> None:
+    """Write the progress of each run of a sweep that meets all `key=value`."""
+    sweep_id = sweep_named(database, name)
+    written = remarks(database)
+    blocked = blocked_in(database, [sweep_id])[sweep_id]
+    not_needed = not_needed_in(database, [name]).get(name)
+    claims = [claim for claim in work(database) if claim.sweep_id == sweep_id]
+    working = {claim.run_id: worker_of(claim) for claim in claims if not claim.of_trial}
+    views = chosen(_views(database, sweep_id, written, not_needed.why if not_needed else {}), conditions)
+    metrics: dict[str, str] = dict(
+        database.rows("SELECT cell_id, metric FROM cells WHERE sweep = :sweep", {"sweep": name})
+    )
+    statuses = [
+        RunStatus(view, metrics[run.cell_id], working.get(run.id), blocked.waits_for.get(run.id))
+        for view in views
+        for run in [view.record]
+    ]
+    with database.read() as connection:
+        searches = searches_of_sweeps(connection, [sweep_id]).get(sweep_id, ())
+    trials = [worker_of(claim) for claim in claims if claim.of_trial]
+    jobs = submitted(database).get(sweep_id, [])
+    tags, notes = written.tags_of_sweeps.get(sweep_id, ()), written.of_sweeps.get(sweep_id, ())
+    record = {
+        "sweep": name,
+        "tags": tags,
+        "notes": notes,
+        **blocked.as_json(),
+        "searches": [search_record(search) for search in searches],
+        "trials": trials,
+        "slurm": [each.plain for each in jobs],
+        "runs": [status.plain for status in statuses],
+    }
+    options = computing_options(context, database, name)
+
+    def lines() -> Iterator[str]:
+        yield from _search_lines(searches, trials)
+        if statuses or not searches:
+            yield from _run_lines(statuses)
+        if paused := blocked.lines(name, options):
+            yield ""
+            yield from paused
+        yield from table(("job", "in Slurm", "node", "why"), job_lines(jobs), apart=True)
+        of_runs = [(f"run {view.record.id}", view.notes) for view in views]
+        yield from note_lines([(name, notes), *of_runs])
+        if tags:
+            yield ""
+            yield f"tags: {sanitize(' '.join(tags))}"
+
+    context.answer(record, lines)
+    if not context.json:
+        if any(each.queued is None for each in jobs):
+            say("note: Slurm does not answer here, so the state of its jobs is unknown")
+        counts = _counts(views, blocked)
+        states = states_in_words(counts, has_rule=not_needed is not None)
+        searching = any(search.left for search in searches)
+        of_trials = f"search: {trials_in_words(searches)}; " if searching else ""
+        following = _next(counts, views, searching, name, context, options)
+        say(f"{of_trials}{count_of(len(views), 'run')}: {states}{following}")
+
+
+def _views(database: Database, sweep_id: int, written: Remarks, not_needed: Mapping[int, str]) -> list[RunView]:
+    """Return the runs of a sweep by seed, then in the order of its cells."""
+    labels = labels_of(database, sweep_id)
+    order = {cell_id: place for place, cell_id in enumerate(labels)}
+    records = sorted(runs(database, sweep_id), key=lambda each: (each.seed, order.get(each.cell_id, 0)))
+    return [run_view(each, labels[each.cell_id], written, not_needed.get(each.id)) for each in records]
+
+
+def _run_lines(statuses: Sequence[RunStatus]) -> Iterator[str]:
+    axes = list(dict.fromkeys(axis for status in statuses for axis in status.view.choices))
+    rows: list[tuple[Any, ...]] = []
+    for status in statuses:
+        run = status.view.record
+        took = "" if run.seconds is None else in_words(run.seconds)
+        choices = (status.view.choices.get(axis, "–") for axis in axes)
+        tags = " ".join(status.view.tags)
+        step = run.progress_step or None
+        rows.append((run.id, *choices, run.seed, run.state, step, took, status.score, tags, status.detail))
+    metrics = {status.metric.partition("/")[2] for status in statuses}
+    score = metrics.pop() if len(metrics) == 1 else "score"
+    head = ("run", *axes, "seed", "state", "step", "took", score, "tags", "")
+    yield from table(head, rows, spare=("took",), optional=(score, "tags", ""))
+
+
+def _search_lines(searches: Sequence[SearchRecord], trials: Sequence[Worker]) -> Iterator[str]:
+    if not searches:
+        return
+    axes = list(dict.fromkeys(axis for search in searches for axis in search.labels))
+    rows = []
+    for search in searches:
+        ended = {state.value: count for state, count in search.ended.items()}
+        states = states_in_words(ended, has_rule=False) if ended else ""
+        choices = (search.labels.get(axis, "–") for axis in axes)
+        rows.append((*choices, f"{search.wanted - search.left:,} of {search.wanted:,}", states))
+    yield from table((*axes, "trials", "ended"), rows)
+    rows_of_trials = [worker.row for worker in trials]
+    yield from table(("run of a trial", "step", "for", "worker"), rows_of_trials, apart=True)
+    yield ""
+
+
+def _counts(views: Sequence[RunView], blocked: Blocked) -> Counter[str]:
+    """Return the number of runs in each state, as the last line shows it."""
+    counts: Counter[str] = Counter()
+    for view in views:
+        run = view.record
+        is_paused = run.state is RunState.PENDING and run.cell_id in blocked.paused
+        counts[NOT_NEEDED if view.not_needed else PAUSED if is_paused else run.state.value] += 1
+    return counts
+
+
+def _next(
+    counts: Mapping[str, int], views: Sequence[RunView], searching: bool, name: str, context: Context, options: str
+) -> str:
+    """Return the command that follows; before it, the one that shows why the last of the failed runs failed."""
+    if counts["pending"] or counts["interrupted"] or searching:
+        return f"; next: {resume(name, options)}"
+    if failed := [view.record.id for view in views if view.record.state is RunState.FAILED]:
+        logs = context.command("logs", str(failed[-1]))
+        return f"; see why with: {logs}; next: {retry(RunState.FAILED, name, options)}"
+    return f"; next: {retry(RunState.CANCELLED, name, options)}" if counts["cancelled"] else ""

@@ -6,7 +6,7 @@ import random
 import pytest
 from looked_after import DB, claimed, completed, failed, planned, refused, registered, typed
 
-from kdx.cli.status_of_runs import states_in_words, worker_of
+from kdx.cli.status import states_in_words, worker_of
 from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
