@@ -27,3 +27,24 @@ def terminal(tmp_path, data_home):
     from terminal import Terminal
 
     return Terminal(tmp_path, data_home)
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """The plans that commands would have run."""
+
+    class Ran(list):
+        def __init__(self) -> None:
+            self.codes: dict[str, int] = {}
+            """Sweep → the exit code of its plan, if it is not 0."""
+            self.runners, self.trains = [], []
+
+        def run(self, runner, plan, *, trains=True) -> int:
+            self.append(plan)
+            self.runners.append(runner)
+            self.trains.append(trains)
+            return self.codes.get(plan.name, 0)
+
+    ran = Ran()
+    monkeypatch.setattr("kdx.cli.running.Runner.run", lambda runner, plan, **how: ran.run(runner, plan, **how))
+    return ran

@@ -16,17 +16,7 @@ from kdx.store.evaluations import Made
 WIDE = "evaluations: {wide: {beam: [2, 3]}}\n"
 
 
-@pytest.fixture(autouse=True)
-def ran(monkeypatch, data_home):
-    """The plans that would have been run, and whether anything would have been trained."""
-    plans = []
-
-    def run(runner, plan, *, trains=True):
-        plans.append((plan, trains))
-        return 0
-
-    monkeypatch.setattr("kdx.cli.running.Runner.run", run)
-    return plans
+pytestmark = pytest.mark.usefixtures("ran", "data_home")
 
 
 def grid(text: str, seeds: int = 1) -> None:
@@ -42,13 +32,13 @@ def test_the_evaluations_of_a_file_are_asked_for_from_then_on(ran):
     planned(2)
     grid(WIDE)
     assert typed("evaluate", "grid.yaml").exit_code == 0
-    ((plan, trains),) = ran
-    assert not trains and [evaluation.settings.beam for evaluation in plan.evaluations] == [2, 3]
+    (plan,) = ran
+    assert ran.trains == [False] and [evaluation.settings.beam for evaluation in plan.evaluations] == [2, 3]
     # The file asks for one seed, the sweep has two, and both are read.
     assert plan.seeds == (0, 1)
     assert asked() == [{"name": "wide", "settings": {"beam": beam}} for beam in (2, 3)]
     typed("evaluate", "tiny")
-    assert ran[1][0].evaluations == plan.evaluations
+    assert ran[1].evaluations == plan.evaluations
 
 
 def test_a_sweep_that_asks_for_none_is_told_how_to(ran):
@@ -98,7 +88,7 @@ def test_resume_goes_on_with_evaluations_alone(ran):
     grid(WIDE)
     typed("evaluate", "grid.yaml")
     assert typed("resume").exit_code == 0
-    assert [trains for _, trains in ran] == [False, True]
+    assert ran.trains == [False, True]
 
 
 def test_a_plan_says_why_some_cells_go_without_an_evaluation():

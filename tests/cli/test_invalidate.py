@@ -85,8 +85,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing():
     assert refused("invalidate", "1", "--why", "again").problem == "run 1 is excluded already: cut"
 
 
-def test_retry_trains_it_again_as_a_new_generation(monkeypatch):
-    monkeypatch.setattr("kdx.cli.running.Runner.run", lambda *_, **__: 0)
+def test_retry_trains_it_again_as_a_new_generation(ran):
     three()
     typed("invalidate", "1", "--why", "cut")
     typed("retry", "1")

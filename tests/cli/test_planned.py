@@ -31,19 +31,6 @@ def swept() -> None:
         completed(run, 2.0 + run.seed)
 
 
-@pytest.fixture
-def started(monkeypatch) -> list[list[tuple[str, int]]]:
-    """The runs of every plan that a sweep would start."""
-    plans: list[list[tuple[str, int]]] = []
-
-    def run(runner, plan, **options) -> int:
-        plans.append([run.key for run in plan.runs])
-        return 0
-
-    monkeypatch.setattr("kdx.cli.running.Runner.run", run)
-    return plans
-
-
 def test_a_grid_that_tunes_names_its_sweep_before_and_after_its_search(tmp_path):
     plan = plan_of(tmp_path)
     with open_database(DB, write=True, create=True) as database:
@@ -127,11 +114,11 @@ def test_a_file_that_was_never_swept_says_so():
 
 
 @pytest.mark.usefixtures("swept")
-def test_another_grid_does_not_take_the_place_of_a_sweep(started):
+def test_another_grid_does_not_take_the_place_of_a_sweep(ran):
     write("other.yaml", GRID.replace("steps: 10", "steps: 80"))
     before = DB.read_bytes()
     refusal = refused("sweep", "other.yaml")
-    assert (refusal.exit_code, started, DB.read_bytes() == before) == (2, [], True)
+    assert (refusal.exit_code, ran, DB.read_bytes() == before) == (2, [], True)
     assert str(refusal) == (
         f"other.yaml: sweep `tiny` in runs.db is another grid's ({Path('grid.yaml').resolve()}):"
         " the two share no cell (training.steps: 10 → 80)\n"
@@ -149,11 +136,11 @@ def test_another_grid_does_not_take_the_place_of_a_sweep(started):
     ],
     ids=["the same file", "a shared cell", "nothing leaves"],
 )
-def test_a_grid_that_was_changed_goes_on_and_says_what_leaves(started, file, change, message):
+def test_a_grid_that_was_changed_goes_on_and_says_what_leaves(ran, file, change, message):
     write(file, GRID.replace(*change))
     messages = typed("sweep", file).stderr
     assert messages.startswith(f"note: {message}; nothing is deleted; list ") if message else messages == ""
-    assert len(started) == 1
+    assert len(ran) == 1
 
 
 def test_the_command_that_shows_what_left_can_be_typed_whatever_the_name():

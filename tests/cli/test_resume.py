@@ -15,24 +15,6 @@ from kdx.store.records import RunState
 from kdx.sweep.gpus import AtATime
 
 
-@pytest.fixture
-def ran(monkeypatch):
-    """Every plan that is run, instead of running it; `ran.codes` are the exit codes that it gives."""
-
-    class Ran(list):
-        def __init__(self):
-            self.codes: dict[str, int] = {}
-
-    ran = Ran()
-
-    def run(runner, plan):
-        ran.append((plan, runner.context.db, runner.at_a_time))
-        return ran.codes.get(plan.name, 0)
-
-    monkeypatch.setattr("kdx.cli.running.Runner.run", run)
-    return ran
-
-
 def planned(name: str, state: str | None = None, steps: int = 10, **how) -> None:
     """A sweep of one run, which is in some state."""
     Path("grid.yaml").write_text((TINY % {"steps": steps, "seeds": 1}).replace("name: tiny", f"name: {name}"))
@@ -58,15 +40,15 @@ def test_every_unfinished_sweep_goes_on_and_no_other(ran):
     result = typed("resume", "--workers", "3")
     assert result.exit_code == 4, "a failed run stands"
     assert result.stderr == "1 run failed before; try them again with: kdx retry failed state=failed\n"
-    assert {plan.name for plan, _, _ in ran} == {"waiting", "stopped"}
-    assert {(db, at_a_time) for _, db, at_a_time in ran} == {("runs.db", AtATime(3))}
+    assert {plan.name for plan in ran} == {"waiting", "stopped"}
+    assert {(runner.context.db, runner.at_a_time) for runner in ran.runners} == {("runs.db", AtATime(3))}
 
 
 def test_the_plan_is_the_one_that_was_recorded_not_the_file_of_today(ran, folder):
     planned("one")
     (folder / "grid.yaml").unlink()
     typed("resume", "one")
-    assert [(plan.name, len(plan.runs)) for plan, _, _ in ran] == [("one", 1)]
+    assert [(plan.name, len(plan.runs)) for plan in ran] == [("one", 1)]
 
 
 @pytest.mark.parametrize(("arguments", "command"), [((), "kdx report"), (("done",), "kdx report done")])
@@ -93,13 +75,13 @@ def test_failures_do_not_keep_other_sweeps_waiting_and_an_interruption_stops_all
     planned("two", steps=2)
     ran.codes = {"two": running.FAILED}
     assert typed("resume").exit_code == 4
-    assert [plan.name for plan, _, _ in ran] == ["two", "one"]
+    assert [plan.name for plan in ran] == ["two", "one"]
     ran.clear()
     planned("bad", "fail", steps=3, **FAILED)
     ran.codes = {"two": 130}
     result = typed("resume")
     assert (result.exit_code, result.stderr) == (130, ""), "the last word is how to go on with what was stopped"
-    assert [plan.name for plan, _, _ in ran] == ["two"]
+    assert [plan.name for plan in ran] == ["two"]
 
 
 def test_what_is_not_there_is_refused(ran):

@@ -11,18 +11,7 @@ from kdx.tune.search import Searching
 from tests.tune.searched import plan_of as searched_plan
 from tests.tune.searched import train
 
-
-@pytest.fixture(autouse=True)
-def ran(monkeypatch):
-    """The plans that would have been run."""
-    plans = []
-
-    def run(runner, plan, **options):
-        plans.append(plan)
-        return 0
-
-    monkeypatch.setattr("kdx.cli.running.Runner.run", run)
-    return plans
+pytestmark = pytest.mark.usefixtures("ran")
 
 
 def everything():

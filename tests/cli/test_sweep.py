@@ -207,10 +207,9 @@ def test_a_grid_with_three_faults_tells_them_all_and_leaves_nothing_behind(termi
     assert terminal.files() == {"grid.yaml"} and not terminal.workers()
 
 
-def test_what_is_to_be_said_of_the_text_comes_first(data_home, monkeypatch):
+def test_what_is_to_be_said_of_the_text_comes_first(data_home, ran):
     short = TINY.replace("train_lines: 300", "train_lines: 300, max_tokens: 8")
     Path("grid.yaml").write_text(short % {"steps": 10, "seeds": 1})
-    monkeypatch.setattr("kdx.cli.running.Runner.run", lambda *_: 0)
     text = typed("sweep", "grid.yaml").stderr
     assert re.match(r"note: synthetic-translation: \d+ of 300 training pairs are left out; ", text)
 
