@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +14,7 @@ from kdx.cli.named_runs import is_grid_file
 from kdx.cli.options import OnlyTable
 from kdx.cli.report import LoadedReport, table_names
 from kdx.cli.wording import count_of
-from kdx.errors import KdxError, did_you_mean, in_a_line
+from kdx.errors import KdxError, in_a_line
 from kdx.report.check import (
     FORMS,
     Change,
@@ -103,7 +102,7 @@ def check(
         if table is not None and table not in (there := [each.name for each in in_file]):
             raise KdxError(f"there is no table `{table}`", place=file, allowed=list(dict.fromkeys(there)))
         reports: dict[MadeBy, LoadedReport] = {}
-        made: list[tuple[FoundTable | Quoted, MadeBy]] = []
+        made: list[tuple[FoundTable | Quoted, MadeBy, LoadedReport]] = []
         for each in parts:
             if table not in (None, each.name):
                 continue
@@ -111,22 +110,16 @@ def check(
                 made_by = _made_by(each, sweeps, known)
                 shared = _report_of(made_by)
                 reports[shared] = reports.get(shared) or LoadedReport(database, shared, context)
-                made.append((each, made_by))
+                made.append((each, made_by, reports[shared]))
             except KdxError as fault:
                 if sweeps or fault.exit_code != KdxError.exit_code:
                     raise
                 left_out.append(f"{each.place}: {in_a_line(fault)}")
 
-    @cache
-    def now(shared: MadeBy) -> dict[str, Table]:
-        return {each.layout.name: each for each in reports[shared].tables()}
-
     compared: list[tuple[FoundTable | Quoted, MadeBy, Comparison]] = []
-    for each, made_by in made:
-        shared = _report_of(made_by)
+    for each, made_by, report in made:
         try:
-            current = _table(now(shared), each.name, names_of(reports[shared].record))
-            compared.append((each, shared, _compared(each, current, made_by)))
+            compared.append((each, report.made_by, _compared(each, report.table(each.name), made_by)))
         except KdxError as fault:
             left_out.append(f"{each.place}: {in_a_line(fault)}")
     changes = [change for *_, result in compared for change in result.changes]
@@ -183,13 +176,6 @@ def _made_by(part: FoundTable | Quoted, sweeps: Sequence[str], known: Mapping[st
         hint = "add --sweep SWEEP to its comment" if isinstance(part, Quoted) else "say which: kdx check FILE SWEEP"
         raise KdxError(f"several sweeps have a table `{part.name}`: {', '.join(having)}", hint=hint)
     return replace(made_by, sweeps=tuple(having))
-
-
-def _table(tables: Mapping[str, Table], name: str, sweeps: Sequence[str]) -> Table:
-    if name not in tables:
-        hint = did_you_mean(name, tables)
-        raise KdxError(f"there is no table `{name}` in {', '.join(sweeps)}", allowed=[*tables], hint=hint)
-    return tables[name]
 
 
 def _report_of(made_by: MadeBy) -> MadeBy:

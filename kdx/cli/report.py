@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +18,7 @@ from kdx.cli.named_runs import load_named
 from kdx.cli.options import OnlyTable, TableFormat, Tables
 from kdx.cli.suggest import computing_options, resume, retry
 from kdx.cli.wording import choices_of, count_of
-from kdx.errors import KdxError, shortened
+from kdx.errors import KdxError, did_you_mean, shortened
 from kdx.report.figures.attention_map import AttentionMap
 from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import load_paper
@@ -214,6 +214,21 @@ class LoadedReport:
         paper = load_paper(made_by.against, [record]) if made_by.against else None
         randomise = Translations(record, self._texts, _references).randomise if made_by.paired_ar else None
         return tables(record, self._db, only=only, paper=paper, randomise=randomise)
+
+    def table(self, name: str) -> Table:
+        """Return one of the tables, all of which are built for the first.
+
+        Raises:
+            KdxError: there is none of this name.
+        """
+        if name not in self._by_name:
+            problem = f"there is no table `{name}` in {', '.join(names(self.record))}"
+            raise KdxError(problem, allowed=[*self._by_name], hint=did_you_mean(name, self._by_name))
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Table]:
+        return {each.layout.name: each for each in self.tables()}
 
 
 @cache
