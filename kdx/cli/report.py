@@ -33,7 +33,7 @@ from kdx.report.writers.formats import Format, writer
 from kdx.report.writers.json import to_json
 from kdx.store.database import Database
 from kdx.store.reading import curves_of, outputs_of
-from kdx.store.records import RunState, SweepRecord
+from kdx.store.records import CurveRecord, RunState, SweepRecord
 from kdx.vocabulary import Split
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def report(
     file = str(tables) if tables else None
     made_by = MadeBy(tuple(sweeps or ()), None, file, against, statistics, paired_ar, notes.value)
     as_page = format is Format.HTML and not context.json
-    drawn: dict[int, Mapping[str, CurveRecord]] = {}
+    drawn: Mapping[int, Mapping[str, CurveRecord]] = {}
     # Everything is read from one state of the database.
     with context.read() as database:
         loaded = LoadedReport(database, made_by, context)
