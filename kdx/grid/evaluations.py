@@ -18,6 +18,7 @@ from kdx.errors import KdxError, shortened
 from kdx.grid.field_types import Count, Natural, NotNegative, OneOf, Section, ToList
 from kdx.grid.identity import hash_of
 from kdx.grid.reading import reading_of
+from kdx.grid.sections import STORED_NAME
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.metrics import METRICS
@@ -44,7 +45,7 @@ class EvaluationSettings(Section):
     """Tokens of a stream in one batch (prediction only)."""
     memory: Natural | None = None
     """Tokens of the segment before that stay visible (prediction only)."""
-    corpus: str | None = Field(None, min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    corpus: str | None = Field(None, min_length=1, max_length=64, pattern=STORED_NAME)
     """Another text, read with the vocabulary that the run was trained with."""
     split: Annotated[str, OneOf((Split.VALID, Split.TEST))] | None = None
     """The part of the corpus that is read."""

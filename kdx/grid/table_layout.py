@@ -39,9 +39,9 @@ NO_CHOICE = "–"
 class LayoutError(KdxError):
     """A table does not fit the cells."""
 
-    def __init__(self, problem: str, *, key: tuple[str | int, ...] = (), **shown: Any) -> None:
+    def __init__(self, table: TableSpec, problem: str, *, key: tuple[str | int, ...] = (), **shown: Any) -> None:
         """`key`: what leads to the value at fault in the table, such as ("rows", 0); the rest is as in `KdxError`."""
-        super().__init__(problem, **shown)
+        super().__init__(f"table `{shortened(table.name)}`: {problem}", **shown)
         self.key = key
 
 
@@ -138,8 +138,8 @@ class LayoutBuilder:
             matching = [index for index, word in zip(chosen, words, strict=True) if same_word(word, wanted)]
             if chosen and not matching:
                 known = list(dict.fromkeys(word for word in words if word is not None))
-                problem = f"table `{shortened(table.name)}`: no cell where {factor} = {shortened(wanted)}"
-                raise LayoutError(problem, key=("where", factor), allowed=known, hint=did_you_mean(wanted, known))
+                problem, hint = f"no cell where {factor} = {shortened(wanted)}", did_you_mean(wanted, known)
+                raise LayoutError(table, problem, key=("where", factor), allowed=known, hint=hint)
             chosen = matching
         return chosen
 
@@ -169,11 +169,10 @@ class LayoutBuilder:
         if words and all(word is None for word in words):
             axes = dict.fromkeys(axis for index in chosen for axis in self._cells[index][0])
             fields = dict.fromkeys(field for index in chosen for field, _ in leaves(self._cells[index][1].plain))
-            name = shortened(table.name)
             if inside := [field for field in fields if field.startswith(f"{factor}.")]:
-                raise LayoutError(f"table `{name}`: `{factor}` is a section, not a factor", key=key, allowed=inside)
-            problem, known = f"table `{name}`: unknown factor `{shortened(factor)}`", list(axes | fields)
-            raise LayoutError(problem, key=key, allowed=known, hint=did_you_mean(factor, known))
+                raise LayoutError(table, f"`{factor}` is a section, not a factor", key=key, allowed=inside)
+            problem, known = f"unknown factor `{shortened(factor)}`", list(axes | fields)
+            raise LayoutError(table, problem, key=key, allowed=known, hint=did_you_mean(factor, known))
         return words
 
     def _check_metrics(self, chosen: Sequence[int], table: TableSpec) -> None:
@@ -184,19 +183,15 @@ class LayoutBuilder:
             return
         specs = [self._cells[index][1] for index in chosen]
         by_task = {(spec.task, spec.corpus): spec for spec in specs}
-        known = list(dict.fromkeys(name for spec in by_task.values() for name in spec.test_metrics))
-        known = list(dict.fromkeys([*known, *(spec.selection_metric for spec in specs)]))
+        of_tests = (name for spec in by_task.values() for name in spec.test_metrics)
+        selected_by = (spec.selection_metric for spec in specs)
         of_evaluations = (self._cells[index][0].get(f"{EVALUATION}.metric") for index in chosen)
-        known = list(dict.fromkeys([*known, *filter(None, of_evaluations)]))
+        known = list(dict.fromkeys([*of_tests, *selected_by, *filter(None, of_evaluations)]))
         for key, name in metrics.items():
             if name not in known:
-                what = "metric" if key == ("metric",) else "metric in margin"
-                raise LayoutError(
-                    f"table `{shortened(table.name)}`: unknown {what} `{shortened(name)}`",
-                    key=key,
-                    allowed=_shown(known, name),
-                    hint=did_you_mean(name.rpartition("/")[2], known),
-                )
+                problem = f"unknown metric{'' if key == ('metric',) else ' in margin'} `{shortened(name)}`"
+                hint = did_you_mean(name.rpartition("/")[2], known)
+                raise LayoutError(table, problem, key=key, allowed=_shown(known, name), hint=hint)
 
     def _collision(self, here: Sequence[int], header: Mapping[str, str], table: TableSpec) -> LayoutError:
         place = ", ".join(f"{factor} = {word}" for factor, word in header.items())
@@ -208,8 +203,8 @@ class LayoutBuilder:
         owners = f" of the sweeps {' and '.join(map(shortened, sweeps))}" if len(sweeps) > 1 else ""
         or_sweep = f", or {SWEEP}," if owners and SWEEP not in header else ""
         return LayoutError(
-            f"table `{shortened(table.name)}`: {len(here)} cells{owners} fall into one place, {place};"
-            f" they differ in {', '.join(differ)}",
+            table,
+            f"{len(here)} cells{owners} fall into one place, {place}; they differ in {', '.join(differ)}",
             hint=f"add {', '.join(differ)}{or_sweep} to rows or columns",
         )
 
@@ -225,21 +220,14 @@ def _check_baseline(rows: Sequence[tuple[str, ...]], columns: Sequence[tuple[str
     factors = (*table.rows, *table.columns)
     for factor, word in table.baseline.items():
         if factor not in factors:
-            raise LayoutError(
-                f"table `{shortened(table.name)}`: baseline `{factor}` is neither among its rows nor its columns",
-                key=("baseline", factor),
-                allowed=factors,
-                hint=did_you_mean(factor, factors),
-            )
+            problem = f"baseline `{factor}` is neither among its rows nor its columns"
+            hint = did_you_mean(factor, factors)
+            raise LayoutError(table, problem, key=("baseline", factor), allowed=factors, hint=hint)
         side, level = (rows, table.rows) if factor in table.rows else (columns, table.columns)
         known = list(dict.fromkeys(header[level.index(factor)] for header in side))
         if known and not any(same_word(other, word) for other in known):
-            raise LayoutError(
-                f"table `{shortened(table.name)}`: no cell has the baseline's {factor} `{word}`",
-                key=("baseline", factor),
-                allowed=known,
-                hint=did_you_mean(word, known),
-            )
+            problem, hint = f"no cell has the baseline's {factor} `{word}`", did_you_mean(word, known)
+            raise LayoutError(table, problem, key=("baseline", factor), allowed=known, hint=hint)
 
 
 def layouts_of(

@@ -4,14 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from grids import cell
 
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
 from kdx.vocabulary import Direction
-
-
-def cell(**choices: Any) -> CellSpec:
-    return CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}, **choices})
 
 
 def changed(**settings: Any) -> ResolvedSpec:

@@ -16,7 +16,6 @@ from kdx.components.find import IN_FILE
 from kdx.errors import Faults
 from kdx.grid.cell_selector import factors
 from kdx.grid.cell_selector import settings as settings_of_a_cell
-from kdx.grid.explain import EXAMPLES
 from kdx.grid.field_types import IN_A_FILE
 from kdx.grid.load import load_grid
 from kdx.grid.model import GRID, SUB_GRID
@@ -112,20 +111,9 @@ def test_every_word_says_what_it_is():
     assert {key for key in silent if not owners(key)} == set()
 
 
-def test_a_kernel_has_its_title_formula_and_source():
-    (rbf,) = (word for word in words("kernel") if word["const"] == "rbf")
-    assert rbf["title"] == "Radial basis function"
-    assert rbf["description"].split("\n\n") == ["k(q, k) = exp(-|q - k|² / T√D)", "Tsai et al. 2019, Table 2"]
-
-
 @each("grid", names())
 def test_every_shipped_grid_is_valid(grid):
     assert wrong_at(plain(grid)) == set()
-
-
-@pytest.mark.parametrize("key", GRID)
-def test_the_example_of_every_key_of_a_grid_is_valid(key, tmp_path):
-    assert wrong_at(plain(written(EXAMPLES[key], tmp_path))) == set()
 
 
 BASE = """
