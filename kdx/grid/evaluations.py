@@ -111,19 +111,13 @@ class AskedEvaluation:
         """Return whether an evaluation of the task has these settings; one of another task may lack them."""
         return set(self.settings.asked) <= set(TASKS.definition(task).evaluation_settings)
 
-    def _path(self, key: str) -> tuple[str | int, ...]:
-        """Return the path in the file of the value of a setting; an empty one if the file has no such setting."""
-        assert self.node is not None
-        if key not in self.node.value:
-            return ()
-        values = self.node.value[key].plain()
-        value = self.settings.asked[key]
-        return (key, values.index(value)) if isinstance(values, list) and value in values else (key,)
-
     def in_file(self, fault: KdxError) -> KdxError:
         """Return the fault, located in the file; its own place is a setting of this evaluation or none."""
-        key = str(fault.place or "").removeprefix("evaluation.")
-        place = None if self.node is None else self.node.at(self._path(key))
+        assert self.node is not None
+        place, key = self.node.place, str(fault.place or "").removeprefix("evaluation.")
+        if (node := self.node.inner((key,))) is not None:
+            values, value = node.plain(), self.settings.asked[key]
+            place = node.at((values.index(value),) if isinstance(values, list) and value in values else ())
         problem = f"evaluation `{shortened(self.name)}`: {fault.problem}"
         # In the section of a cell the same settings have its name before them.
         hint = fault.hint and fault.hint.replace("evaluation.", "")
