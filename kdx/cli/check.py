@@ -68,7 +68,8 @@ def check(
     paths = [name for name in names if Path(name).suffix.lower() in FORMS]
     sweeps = [name for name in names if name not in paths]
     for name in sweeps:
-        if Path(name).is_file() and not (is_grid_file(name) or is_database_file(Path(name))):
+        names_sweep = paths and (is_grid_file(name) or is_database_file(Path(name)))
+        if Path(name).is_file() and not names_sweep:
             raise KdxError("kdx check does not read this kind of file", place=name, allowed=[*FORMS])
     if not paths:
         raise KdxError(

@@ -73,4 +73,4 @@ def _counts(settings: Sequence[SettingVerdict]) -> str:
         for verdict, count in counts.items()
         if count or verdict is not Verdict.NOT_TESTED
     )
-    return f"{count_of(len(settings), 'verdict')}, one a claim and setting: {text}"
+    return f"{count_of(len(settings), 'verdict')}, one per claim and setting: {text}"

@@ -57,7 +57,12 @@ def export(
     sweep: Sweep = None,
     to: Annotated[Path | None, typer.Option("--to", metavar="FOLDER", help="The new folder.")] = None,
     form: Annotated[
-        ExportFormat, typer.Option("--format", help="Tables in --to FOLDER, or the runs in another program.")
+        ExportFormat,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="csv or parquet: tables in --to FOLDER; tensorboard, mlflow, trackio or wandb: the runs there.",
+        ),
     ] = ExportFormat.CSV,
     weights: Annotated[bool, typer.Option("--weights", help="The selected runs' weights, too.")] = False,
     outputs: Annotated[bool, typer.Option("--outputs", help="The selected runs' test translations, too.")] = False,

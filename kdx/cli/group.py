@@ -61,26 +61,35 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-class _QuickHelp:
-    """The help option of a command is False rather than None while it is not given.
+class _Help:
+    """How help is shown: its paragraphs fill the terminal, and an option without a value has no type beside it."""
 
-    Typer uses a boolean directly but converts a None with pydantic, which takes longer than all the rest of a command's
-    help.
-    """
+    def __init__(self, *args: Any, help: str | None = None, **attributes: Any) -> None:
+        paragraphs = inspect.cleandoc(help or "").split("\n\n")
+        super().__init__(*args, help="\n\n".join(" ".join(text.split()) for text in paragraphs), **attributes)  # type: ignore[call-arg]
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
 
     def get_help_option(self, ctx: Any) -> Any:
         option = super().get_help_option(ctx)  # type: ignore[misc]
         if option is not None:
+            # Typer uses a boolean directly but converts None, the default, with pydantic, which takes longer than all
+            # the rest of a command's help.
             option.default = False
         return option
 
 
-class Command(_QuickHelp, TyperCommand):
-    """Typer's command, whose help is quick."""
+class Command(_Help, TyperCommand):
+    """A command."""
 
 
-class CommandGroup(_QuickHelp, TyperGroup):
-    """Typer's group, whose help is quick and is shown if no command is named."""
+class CommandGroup(_Help, TyperGroup):
+    """A group, whose help is shown if no command is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args or ["--help"])
@@ -204,7 +213,9 @@ class LazyGroup(CommandGroup):
             for name, verb in self.verbs.items():
                 if verb.panel == panel:
                     formatter.write(f"  {name:{width}}{verb.help}\n")
-        options = ", ".join(option.opts[0] for option in self.get_params(ctx) if option.opts[0].startswith("-"))
+        options = ", ".join(
+            max(option.opts, key=len) for option in self.get_params(ctx) if option.opts[0].startswith("-")
+        )
         formatter.write(f"\nOptions: {options}\n{self.epilog}\n")
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
@@ -252,10 +263,25 @@ def usage_error(error: Any) -> KdxError:
     return KdxError(f"{name} `{value}`" if causes else name, place=place, allowed=allowed, hint=hint)
 
 
+_ELSEWHERE = {
+    "epochs max-epochs steps max-steps": "kdx counts optimiser steps: --set training.steps=1000",
+    "seed seeds": "seeds are a key of the grid: --set seeds=3",
+    "lr learning-rate": "--set training.learning_rate=1e-3",
+    "c config config-file grid": "a grid is named without an option: kdx sweep grid.yaml",
+    "gpu gpus device cuda": "--devices chooses GPUs, of commands that train",
+    "v verbose debug": "kdx logs RUN prints all that a run said",
+    "V": "kdx --version",
+}
+"""Names that other programs have for options → what kdx has instead."""
+
+
 def _instead(option: str, known: Sequence[str]) -> str | None:
     """Return a hint at what stands for an option that a command lacks."""
     names = {name.lstrip("-"): name for name in known if name.startswith("--")}
     if option in ("-o", "--out", "--output") and {"to", "json"} & names.keys():
         return "did you mean `--to`?" if "to" in names else "it prints its result; add > FILE"
-    near = did_you_mean(option.lstrip("-"), names)
+    name = option.lstrip("-").replace("_", "-")
+    if meant := next((hint for options, hint in _ELSEWHERE.items() if name in options.split()), None):
+        return meant
+    near = did_you_mean(name, names)
     return near and near.replace("`", "`--", 1)

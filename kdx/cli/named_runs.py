@@ -103,7 +103,7 @@ def chosen(runs: Sequence[RunView], conditions: Sequence[str]) -> list[RunView]:
         if kept and not matching:
             values = tuple(dict.fromkeys(each for run in kept for each in run.values(key)))
             if key == "state" and value not in [*RunState]:
-                raise KdxError(f"`{value}` is no state", allowed=[*RunState], hint=did_you_mean(value, [*RunState]))
+                raise KdxError(f"`{value}` is not a state", allowed=[*RunState], hint=did_you_mean(value, [*RunState]))
             allowed = values or "no run has one yet"
             raise KdxError(f"no run has {condition}", allowed=allowed, hint=did_you_mean(value, values))
         kept = matching

@@ -68,7 +68,10 @@ Json = Annotated[bool, _common("--json", help="Write JSON to stdout, for program
 def _table_format(
     ctx: typer.Context,
     format: Annotated[
-        Format, typer.Option("--format", envvar="KDX_FORMAT", help="Format of the tables.")
+        Format,
+        typer.Option(
+            "--format", metavar="FORMAT", envvar="KDX_FORMAT", help="Of the tables: text, markdown, latex, csv or html."
+        ),
     ] = Format.TEXT,
 ) -> Format:
     """Return the format of tables; one that an environment variable names gives way to --json."""
@@ -133,7 +136,7 @@ def at_a_time_options(
             min=1,
             max=MOST_AT_A_TIME,
             metavar="N",
-            help="Runs at a time; default: one a GPU or a core.",
+            help="Runs at a time; default: one per GPU or core.",
         ),
     ] = None,
     per_gpu: Annotated[

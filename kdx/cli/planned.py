@@ -51,7 +51,8 @@ def change_of(database: Database, plan: Plan, grid: str, context: Context) -> Di
             f"sweep `{plan.name}` in {context.db} is another grid's ({before.file or 'its file is not known'}):"
             f" the two share no cell ({change})",
             place=grid,
-            hint=f"write another `name:` into {grid}, or remove that sweep: {context.command('rm', plan.name)}",
+            hint=f"write another `name:` into {grid}, name another database with --db, or remove that sweep, whose runs"
+            f" stay: {context.command('rm', plan.name)}",
         )
     return change
 

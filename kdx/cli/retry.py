@@ -53,7 +53,7 @@ def retry(
         named = named_runs(database, words, context)
         if named.whole and not stale:
             allowed = "KEY=VALUE such as state=failed, state=diverged or state=completed; or --stale"
-            raise KdxError(f"no condition chooses runs of `{named.sweep}`", allowed=allowed)
+            raise KdxError(f"which runs of `{named.sweep}`? No condition is given", allowed=allowed)
         plans: list[tuple[Plan, list[RunRecord]]] = []
         for name, runs in _by_sweep(database, named, context).items():
             sweep = reading.load_sweep(database, name)

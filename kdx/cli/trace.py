@@ -38,7 +38,9 @@ def trace(
     ] = None,
     sweep: Annotated[
         list[str] | None,
-        sweep_option("A sweep, or its grid file; may be repeated. Default: the most recent sweep."),
+        sweep_option(
+            "A sweep, or its grid file; may be repeated. Default: the only one with this table, or the latest."
+        ),
     ] = None,
     tables: Tables = None,
     grid: Annotated[bool, typer.Option("--grid", help="Print a grid of this cell, to compute it again.")] = False,
@@ -53,7 +55,13 @@ def trace(
     Example: kdx trace positions "No position / rbf" translation
     """
     with context.read() as database:
-        record = load_together(database, sweep or (), context, join=tables is not None)
+        # Where only one sweep has such a table, it is meant, whatever was swept since.
+        having = (
+            [] if sweep or tables else [name for name, known in table_names(grids(database)).items() if table in known]
+        )
+        record = load_together(
+            database, sweep or (having if len(having) == 1 else ()), context, join=tables is not None
+        )
         record = with_tables_of(tables, record) if tables else record
         shown = {each.layout.name: each.layout for each in tables_of(record, context.db)}
         if table not in shown:
@@ -93,7 +101,7 @@ def _summary(trace: Trace) -> Iterator[str]:
             "value": f"{_number(trace)} of {trace.table}, {trace.row}, {trace.column}",
             "of": _runs(trace),
             "commit": "; ".join(dict.fromkeys(commits)),
-            "planned": "; ".join(f"by: {command or unknown}" for command in trace.planned.values()),
+            "planned by": "; ".join(command or unknown for command in trace.planned.values()),
         }
     )
 
@@ -152,7 +160,9 @@ def _number(trace: Trace) -> str:
     if cell.value is None:
         text = words(cell, show_n=False)
         return "  ".join(filter(None, (text.score, text.note)))
-    return f"{rounded(cell.value, cell.metric.name)} = {cell.value!r}: {sanitize_lines(trace.scored)}"
+    shown = rounded(cell.value, cell.metric.name)
+    exact = f" ({cell.value!r})" if float(shown) != cell.value else ""
+    return f"{shown}{exact}: {sanitize_lines(trace.scored)}"
 
 
 def _behind(trace: Trace) -> Sequence[TracedRun]:

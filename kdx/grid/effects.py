@@ -95,6 +95,7 @@ def _fault(setting: _Setting, resolved: Mapping[str, Any]) -> KdxError:
         problem, allowed = f"`{key}` has no effect: no {user} uses it", f"with {', '.join(owners(setting.option))}"
         return KdxError(problem, place=setting.place, allowed=allowed, hint="remove it")
     other = {"model.encoder_layers": "decoder_layers", "model.decoder_layers": "encoder_layers"}.get(key)
-    hint = f"write {other}: {value}" if other and resolved[f"model.{other}"] else "remove it"
+    has = resolved[f"model.{other}"] if other else None
+    hint = f"write {other}: {value}" if has and has != setting.value else "remove it"
     problem = f"`{key}: {value}` has no effect: every cell has {shortened(resolved.get(key))}"
     return KdxError(problem, place=setting.place, hint=hint)

@@ -124,8 +124,11 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
             hint = in_section or did_you_mean(str(path[-1]), known)
             return KdxError(problem, place=node.key(path), allowed=known, hint=hint)
         case "extra_forbidden":
-            known = _keys(_model_at(model, detail["loc"][:-1]))
-            hint = did_you_mean(str(path[-1]), known, top)
+            known, around = _keys(_model_at(model, detail["loc"][:-1])), node.inner(path[:-1])
+            beside = around.value if around and isinstance(around.value, dict) else {}
+            hint = did_you_mean(str(path[-1]), [key for key in known if key not in beside], top)
+            if str(path[-1]).isdigit():
+                hint = "a decimal point is written `.`: a comma begins the next key"
             return KdxError(f"unknown key `{name}`", place=node.key(path), allowed=known, hint=hint)
         case "missing":
             problem = f"`{name}`" if isinstance(path[-1], str) else f"value {path[-1] + 1} of `{name}`"
@@ -140,7 +143,11 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
     allowed = context.get("allowed") or _allowed(detail, model)
     key = path[:-1] if path and isinstance(path[-1], int) else path
     if given is None and key and (inner := node.inner(key)) is not None and inner.value is None:
-        return no_value(name, node.key(key), allowed)
+        fault, around = no_value(name, node.key(key), allowed), node.inner(key[:-1])
+        # Braces without colons are a mapping whose keys have no values.
+        if key[0] == "axes" and around and len(around.value) > 1 and not any(around.plain().values()):
+            fault.hint = f"for a list: {key[-2]}: [{', '.join(around.value)}]"
+        return fault
     # A mapping or a list of settings is not repeated, a value that stands for one is.
     nested = isinstance(given, dict | list) and detail["type"] != "not_allowed" and bool(given)
     problem = f"`{value}`" if not nested else "a list" if isinstance(given, list) else "a mapping"
@@ -150,6 +157,8 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
             problem, hint = f"unknown {name} `{value}`", did_you_mean(str(given), allowed, top)
         case "number" | "option" if isinstance(given, str) and _NUMBER.fullmatch(given):
             hint = "remove the quotes"
+        case _ if isinstance(given, float) and given.is_integer() and "whole number" in allowed:
+            hint = f"write {int(given)}"
         case "dict_type" | "model_type" if path and not nested:
             hint = hint or EXPLAINED.get(str(given)) or did_you_mean(str(path[-1]), (), top)
         case "list_type" if isinstance(given, dict):

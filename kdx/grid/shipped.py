@@ -22,6 +22,13 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(str(path.relative_to(folder()).with_suffix("")) for path in folder().rglob("*.yaml")))
 
 
+def _grids_in(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.glob("*.y*ml"))
+    except (OSError, ValueError):
+        return []
+
+
 def find(grid: str | Path, beside: Path = Path()) -> Path:
     """The file of a grid.
 
@@ -42,8 +49,12 @@ def find(grid: str | Path, beside: Path = Path()) -> Path:
     if str(grid) in known:
         return folder() / f"{grid}.yaml"
     problem = f"`{shortened(grid)}` is {what}, not a grid" if what else f"no grid `{shortened(grid)}`"
-    hint = did_you_mean(str(grid), known) or "`kdx init` copies the shipped grids here"
+    local = [str(file.relative_to(beside)) for file in _grids_in(path.parent)]
+    meant = did_you_mean(str(grid), local) or did_you_mean(f"{grid}.yaml", local)
+    alike = " or ".join(f"`{name}`" for name in known if name.rpartition("/")[2] == Path(grid).stem)
+    meant = meant or (f"did you mean {alike}?" if alike else did_you_mean(str(grid), known))
     # Whoever names a file wants no list of others.
     is_file = Path(grid).suffix in (".yaml", ".yml")
-    shipped = "the name of a shipped one" if is_file else f"one of {', '.join(known)}"
+    shipped = "the name of a shipped one" if meant or is_file else f"one of {', '.join(known)}"
+    hint = meant or "`kdx init` copies the shipped grids here"
     raise Faults([KdxError(problem, allowed=f"a YAML file, or {shipped}", hint=hint)])

@@ -234,7 +234,11 @@ class _Reader:
         except KdxError as error:
             raise Faults([*self.faults, error]) from error
         if not isinstance(root.value, dict):
-            raise Faults([*self.faults, KdxError(f"a {self.what} is a mapping of keys to values", place=root.place)])
+            problem, hint = (
+                f"a {self.what} is a mapping of keys to values",
+                "write KEY: VALUE, with a blank after the colon",
+            )
+            raise Faults([*self.faults, KdxError(problem, place=root.place, hint=hint)])
         return root
 
     def _next(self) -> yaml.Event:

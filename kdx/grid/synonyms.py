@@ -41,7 +41,7 @@ _NAMES_ELSEWHERE = {
     "training.batch_tokens": "batch",
     "evaluation.beam": "beam_size num_beams",
     "training.length": "block_size bptt context context_length max_len max_length seq_len seq_length sequence_length",
-    "model.inner": "d_ff dim_feedforward ffn_dim intermediate_size",
+    "model.inner": "d_ff dim_feedforward ffn_dim hidden intermediate_size",
     "model.width": "d_model dim embed_dim embedding_dim hidden hidden_dim hidden_size n_embd",
     "data.corpus": "dataset",
     "training.validate_every": "eval_every eval_interval",

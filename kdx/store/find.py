@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 
 from kdx.errors import KdxError, did_you_mean
+from kdx.shell import shell_word
 from kdx.store.database import Database
 from kdx.store.reading import load_run, sweep_row
 from kdx.store.records import RunRecord
@@ -93,8 +94,8 @@ def the_run(database: Database, word: str) -> RunRecord:
     """
     number = run_number(word)
     if number is None:
-        hint = "kdx status SWEEP lists the runs of a sweep"
-        raise KdxError(f"`{word}` is no run", allowed="a run's number", hint=hint)
+        hint = f"kdx show {shell_word(word)} lists the runs of a cell, kdx status SWEEP those of a sweep"
+        raise KdxError(f"`{word}` is not the number of a run", allowed="a run's number", hint=hint)
     return load_run(database, number)
 
 

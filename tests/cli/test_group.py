@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 import typer
@@ -64,6 +65,9 @@ def test_the_help_of_every_command_has_an_example_and_its_common_options_in_a_pa
         (["train", "x"], "kdx: there is no command `train`\n  hint: did you mean `sweep`?"),
         (["dashboard"], "kdx: there is no command `dashboard`\n  hint: did you mean `serve`?"),
         (["report", "-o", "x"], "kdx report: there is no option `-o`\n  hint: it prints its result; add > FILE"),
+        (["sweep", "x", "--gpus", "1"], "kdx sweep: there is no option `--gpus`\n  hint: --devices chooses GPUs"),
+        (["plan", "x", "--max_steps", "9"], "kdx plan: there is no option `--max_steps`\n  hint: kdx counts optimiser"),
+        (["plan", "-c", "x"], "kdx plan: there is no option `-c`\n  hint: a grid is named without an option"),
         (["show", "--out", "x"], "kdx show: there is no option `--out`\n  hint: did you mean `--to`?"),
         (["sweep", "-o", "x"], "kdx sweep: there is no option `-o`\n  hint: kdx sweep --help"),
         (["sweep", "--json"], "kdx sweep: there is no option `--json`\n  hint: kdx sweep --help"),
@@ -114,6 +118,22 @@ def test_help_fits_on_a_screen_in_panels_by_what_a_user_is_doing(arguments):
     assert [line for line in lines if line.endswith(":")] == ["Run:", "Look:", "Keep:", "Extend:"]
     assert {line.split()[0] for line in lines if line.startswith("  ")} == {*Kdx.verbs}
     assert len(lines) <= 45 and max(map(len, lines)) <= 80
+    assert lines[-2] == "Options: --version, --install-completion, --show-completion, --help"
+
+
+def test_the_paragraphs_of_a_help_fill_the_terminal_and_flags_have_no_type(monkeypatch):
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+    output = CliRunner().invoke(app, ["check", "--help"]).output
+    above, _, below = output.partition("Arguments")
+    paragraphs = [paragraph.splitlines() for paragraph in above.split(f"{' ' * 80}\n")]
+    short = [
+        line
+        for lines in paragraphs
+        for line, after in pairwise(lines)
+        if len(f"{line.rstrip()} {after.split()[0]}") < 80
+    ]
+    assert short == []
+    assert "--json" in below and "bool" not in below
 
 
 def test_help_of_a_group_is_shown():

@@ -35,10 +35,10 @@ def test_a_number_is_told_in_five_lines(environment, commit):
         writer.complete(2.25, 10, 2.25, {}, 10)
     done = typed("trace", "tiny", "translation")
     assert done.stdout.splitlines() == [
-        "  value    2.250 = 2.25: test/loss of tiny, translation, loss ↓",
-        f"  of       run {second.id}, seed 1: the best valid/loss of 2 seeds",
-        f"  commit   {commit}",
-        "  planned  by: a command that was not recorded",
+        "  value       2.250: test/loss of tiny, translation, loss ↓",
+        f"  of          run {second.id}, seed 1: the best valid/loss of 2 seeds",
+        f"  commit      {commit}",
+        "  planned by  a command that was not recorded",
     ]
     assert done.stderr == "all settings, data and attempts with: kdx trace tiny translation --sweep tiny --full\n"
 
@@ -48,7 +48,7 @@ def test_a_number_is_told_with_its_runs_and_how_to_compute_it_again(runs):
     lines = done.stdout.splitlines()
     assert lines[:2] == [
         "tiny: translation, loss ↓",
-        "  2.250 = 2.25: test/loss of run 2, seed 1: the best valid/loss of 3 seeds",
+        "  2.250: test/loss of run 2, seed 1: the best valid/loss of 3 seeds",
     ]
     assert f"cell      {runs[0].cell_id}" in lines
     assert {"  kernel: exponential", "  norm: post"} <= set(lines)
@@ -79,7 +79,7 @@ def test_what_is_not_there_is_refused_and_nothing_is_written(runs, folder):
         "sweep `tiny` has no table `tinny`\n  allowed: tiny\n  hint: did you mean `tiny`?"
     )
     planned(1, name="newer")
-    assert refused("trace", "tiny", "translation").hint == "sweep `tiny` has it: --sweep tiny"
+    assert refused("trace", "tiny", "translation", "--sweep", "newer").hint == "sweep `tiny` has it: --sweep tiny"
     assert refused("trace", "tinny", "translation", "--sweep", "tiny").hint == "did you mean `tiny`?"
     before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     assert (
@@ -89,6 +89,11 @@ def test_what_is_not_there_is_refused_and_nothing_is_written(runs, folder):
     assert refused("trace", "tiny", "translation", "--sweep", "other").problem == "there is no sweep `other`"
     assert refused("trace", "tiny", "translation", "--db", "absent.db").exit_code == 3
     assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+def test_the_only_sweep_with_a_table_is_meant_whatever_was_swept_since(runs):
+    planned(1, name="newer")
+    assert "2.250: test/loss of tiny" in typed("trace", "tiny", "translation").stdout
 
 
 def test_each_attempt_is_told_from_where_it_really_began():

@@ -78,8 +78,17 @@ def test_what_is_nowhere_is_refused_with_what_there_is(grid):
 
 
 def test_a_misspelt_name_has_the_nearest_as_its_hint():
-    with pytest.raises(Faults, match=r"no grid `quickstrt`\n  hint: did you mean `quickstart`"):
+    with pytest.raises(Faults, match=r"no grid `quickstrt`\n  allowed: a YAML file, or the name of a shipped one\n  hint: did you mean `quickstart`"):
         shipped.find("quickstrt")
+
+
+def test_a_misspelt_name_is_compared_with_the_files_beside_it_first(tmp_path):
+    (tmp_path / "order.yaml").touch()
+    for grid in ("oder.yaml", "oder", "order"):
+        with pytest.raises(Faults, match=r"hint: did you mean `order.yaml`"):
+            shipped.find(grid, tmp_path)
+    with pytest.raises(Faults, match=r"hint: did you mean `shaw2018/table1-mini` or `tsai2019/table1-mini`"):
+        shipped.find("table1-mini", tmp_path)
 
 
 ASYMMETRIC = "Asym. (W_q ≠ W_k)"

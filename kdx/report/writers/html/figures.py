@@ -43,13 +43,13 @@ def figures(table: Table, sweep: SweepRecord) -> Iterator[dict[str, Any]]:
         ),
         (_about_differences(table), [*_forests(table)], False),
         (
-            "The mean score against the number of parameters, and against the time of training, a point a cell. Times "
-            "depend on the machine, and on what else ran there.",
+            "The mean score against the number of parameters, and against the time of training, one point per cell. "
+            "Times depend on the machine, and on what else ran there.",
             [*_costs(table, sweep)],
             True,
         ),
         (
-            "The score on validation and on test, a point a seed; large and filled: the one selected in its cell."
+            "The score on validation and on test, one point per seed; large and filled: the one selected in its cell."
             + (f" Of {seeds:,} seeds, some stand for all." if seeds > _MOST_POINTS else ""),
             [*_scatters(table)],
             True,
@@ -118,8 +118,8 @@ def _about_dots(table: Table) -> str:
     texts = " and test text" if any(cell.documents for cell in table.layout.cells) else ""
     compared = "; cells are compared by the differences below" if table.differences else ""
     caption = (
-        "The score of each seed (dark: the selected one), the mean (filled: the best) and its 95% interval over "
-        f"seeds{texts}{compared}."
+        "The score of each seed (full circle: the selected one), the mean (diamond; full: the best) and its "
+        f"95% interval over seeds{texts}{compared}."
     )
     shown = sum(len(places) for *_, places in _by_panel(table))
     left_out = sum(bool(cell.summary and isfinite(cell.summary.mean)) for cell in table.layout.cells) > shown
