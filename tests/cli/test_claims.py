@@ -21,7 +21,7 @@ def test_the_closing_line_counts_the_verdicts_of_each_claim_and_setting() -> Non
     shown = typed("claims", "tsai2019").stderr
     assert (
         shown
-        == f"{claims} verdicts, one a claim and setting: 0 hold, 0 do not hold, 0 cannot tell, {claims} not tested\n"
+        == f"{claims} verdicts, one per claim and setting: 0 hold, 0 do not hold, 0 cannot tell, {claims} not tested\n"
     )
 
 
