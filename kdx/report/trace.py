@@ -230,5 +230,5 @@ def _nearest(name: str, headers: Sequence[str]) -> str | None:
     """A hint with the header that has most of the words that are meant; None where no word is like one of theirs."""
     known = {word for header in headers for word in _bare_words(header)}
     meant = {near for word in _bare_words(name) for near in get_close_matches(word, known, n=1)}
-    nearest = max(headers, key=lambda header: len(meant & _bare_words(header)))
+    nearest = max(headers, key=lambda header: len(meant & _bare_words(header)), default="")
     return f"did you mean `{nearest}`?" if meant else None

@@ -76,6 +76,8 @@ def test_unknown_words_are_refused_with_the_nearest(table):
     assert refusal(table, "linear", "loss").startswith("table `main`: there is no column `loss`")
     assert refusal(table, "no positn, liner").endswith("\n  hint: did you mean `No position / linear`?"), "by its words"
     assert "hint" not in refusal(table, "zzzz")
+    (empty,) = tables(sweep([], [], tables=[SPEC]))
+    assert refusal(empty, "rbf") == "table `main`: there is no row `rbf`"
 
 
 def test_a_place_that_the_grid_leaves_empty_is_refused():
