@@ -15,20 +15,10 @@ from kdx.cli.options import OnlyTable
 from kdx.cli.report import LoadedReport, table_names
 from kdx.cli.wording import count_of
 from kdx.errors import KdxError, in_a_line
-from kdx.report.check import (
-    FORMS,
-    Change,
-    Comparison,
-    FoundTable,
-    Kind,
-    compare,
-    documents,
-    find_tables,
-    not_of_kdx,
-    unread,
-)
+from kdx.report.check.comparison import Change, Comparison, Kind, compare
+from kdx.report.check.documents import FORMATS, FoundTable, documents, find_tables, not_of_kdx, unread
+from kdx.report.check.quoted import Quoted, compare_quoted, find_quoted
 from kdx.report.made_by import MadeBy
-from kdx.report.quoted import Quoted, compare_quoted, find_quoted
 from kdx.report.selection.joined import names as names_of
 from kdx.report.table.table import Table
 from kdx.report.writers.json import to_json
@@ -65,12 +55,12 @@ def check(
 
     Example: kdx check paper.tex quickstart
     """
-    paths = [name for name in names if Path(name).suffix.lower() in FORMS]
+    paths = [name for name in names if Path(name).suffix.lower() in FORMATS]
     sweeps = [name for name in names if name not in paths]
     for name in sweeps:
         names_sweep = paths and (is_grid_file(name) or is_database_file(Path(name)))
         if Path(name).is_file() and not names_sweep:
-            raise KdxError("kdx check does not read this kind of file", place=name, allowed=[*FORMS])
+            raise KdxError("kdx check does not read this kind of file", place=name, allowed=[*FORMATS])
     if not paths:
         raise KdxError(
             "there is no file to check",
@@ -188,9 +178,9 @@ def _compared(part: FoundTable | Quoted, now: Table, made_by: MadeBy) -> Compari
     """Return the comparison with what the table is now; without a comment, with the notes that fit better."""
     if isinstance(part, Quoted):
         return compare_quoted(part, now.layout)
-    if part.document.suffix == ".json":
+    if part.document.format == "json":
         return compare(part, as_json(to_json(now)), now.layout)
-    write = to_latex if part.document.suffix == ".tex" else to_markdown
+    write = to_latex if part.document.format == "latex" else to_markdown
     notes = [made_by.notes] if part.made_by else ["short", "full"]
     texts = [write(now, statistics=made_by.statistics, notes=each) for each in notes]
     return min((compare(part, text, now.layout) for text in texts), key=lambda comparison: len(comparison.changes))

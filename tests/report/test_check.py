@@ -12,7 +12,8 @@ from sweeps import cell, run, scored, sweep
 
 from kdx.cli.console import as_json
 from kdx.errors import KdxError
-from kdx.report.check import Document, Kind, compare, documents, find_tables
+from kdx.report.check.comparison import Kind, compare
+from kdx.report.check.documents import Document, documents, find_tables
 from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import load_paper
 from kdx.report.papers.published_comparison import compare_with_published

@@ -11,17 +11,17 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kdx.errors import KdxError, in_a_line
-from kdx.report.check import Change, Comparison, Document, Kind
+from kdx.report.check.comparison import Change, Comparison, Kind
+from kdx.report.check.documents import Document
 from kdx.report.made_by import MadeBy
 from kdx.report.selection.cells import Cell
 from kdx.report.table.layout import Layout
 from kdx.report.trace import columns, find, rows
 
 _COMMENT = {
-    ".tex": re.compile(r"(?<!\\)%[ \t]*(kdx[ \t]+trace\b.*)"),
-    ".md": re.compile(r"<!--\s*(kdx\s+trace\b.*?)\s*-->", re.DOTALL),
+    "latex": re.compile(r"(?<!\\)%[ \t]*(kdx[ \t]+trace\b.*)"),
+    "markdown": re.compile(r"<!--\s*(kdx\s+trace\b.*?)\s*-->", re.DOTALL),
 }
-_COMMENT[".markdown"] = _COMMENT[".md"]
 _NUMBER = re.compile(r"([-+−]?\d(?:[\d,]*\d)?(?:\.\d+)?)[^\w\n]*$")
 """A number, and nothing but signs up to the comment. What is written apart belongs to no number."""
 
@@ -58,7 +58,7 @@ def find_quoted(files: Sequence[Document]) -> tuple[list[Quoted], list[tuple[Doc
     quoted: list[Quoted] = []
     unread: list[tuple[Document, str]] = []
     for document in files:
-        comments = _COMMENT.get(document.suffix)
+        comments = _COMMENT.get(document.format)
         last = 0
         for comment in comments.finditer(document.text) if comments else ():
             line = document.text.rfind("\n", 0, comment.start()) + 1

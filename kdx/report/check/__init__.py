@@ -1,0 +1,1 @@
+"""Compares what kdx wrote into a file, tables and numbers in prose, with what it writes now."""
