@@ -40,8 +40,7 @@ from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.selection.joined import joined, names
 from kdx.report.sheet import Sheet, listing
 from kdx.report.sheets.scores import scores
-from kdx.report.table.table import Table
-from kdx.report.table.tables_file import with_tables_of
+from kdx.report.tables import Table, with_tables_of
 from kdx.report.tables import tables as tables_of
 from kdx.report.writers.latex import PREAMBLE, to_latex
 from kdx.report.writers.markdown import to_markdown

@@ -95,11 +95,13 @@ ROOMS: dict[str, set[str]] = {
     "table": {"papers", "selection", "statistics"},
     "seeds_until": {"table", "selection", "statistics"},
     "tables": {"seeds_until", "table", "papers", "selection", "statistics"},
-    "wording": {"table", "papers", "selection", "statistics"},
+    "wording": {"tables", "table", "statistics"},
     "sheet": {"table"},
-    "sheets": {"sheet", "wording", "table", "papers", "selection", "statistics"},
-    "figures": {"sheets", "wording", "table", "selection", "statistics"},
-    "writers": {"made_by", "figures", "sheets", "sheet", "wording", "table", "papers", "selection", "statistics"},
+    "sheets": {"sheet", "wording", "tables", "table", "papers", "selection", "statistics"},
+    "figures": {"sheets", "wording", "tables", "table", "selection", "statistics"},
+    "writers": {
+        *("made_by", "figures", "sheets", "sheet", "wording", "tables", "table", "papers", "selection", "statistics")
+    },
     "made_by": set(),
     "check": {"writers", "trace", "wording", "made_by", "table", "selection"},
     "trace": {"writers", "sheets", "wording", "table", "selection"},

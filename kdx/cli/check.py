@@ -20,7 +20,7 @@ from kdx.report.check.documents import FORMATS, FoundTable, documents, find_tabl
 from kdx.report.check.quoted import Quoted, compare_quoted, find_quoted
 from kdx.report.made_by import MadeBy
 from kdx.report.selection.joined import names as names_of
-from kdx.report.table.table import Table
+from kdx.report.tables import Table
 from kdx.report.writers.json import to_json
 from kdx.report.writers.latex import to_latex
 from kdx.report.writers.markdown import to_markdown

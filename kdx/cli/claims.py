@@ -13,7 +13,7 @@ from kdx.cli.wording import count_of
 from kdx.errors import KdxError
 from kdx.report.papers.paper_file import load_paper, shipped
 from kdx.report.papers.verdicts import SettingVerdict, Verdict, answers
-from kdx.report.writers.formats import Format, writer
+from kdx.report.writers import Format, writer
 from kdx.report.writers.json import claim_to_json
 from kdx.store.reading import load_sweeps
 

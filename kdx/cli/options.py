@@ -15,7 +15,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.group import Flags
 from kdx.errors import KdxError
-from kdx.report.writers.formats import Format
+from kdx.report.writers import Format
 from kdx.run_options import RunOptions
 from kdx.shell import shell_word
 from kdx.slurm.job_options import JobOptions

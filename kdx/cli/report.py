@@ -19,17 +19,15 @@ from kdx.cli.options import OnlyTable, TableFormat, Tables
 from kdx.cli.suggest import computing_options, resume, retry
 from kdx.cli.wording import choices_of, count_of
 from kdx.errors import KdxError, did_you_mean, shortened
-from kdx.report.figures.attention_map import AttentionMap
+from kdx.report.figures.vega import AttentionMap
 from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import load_paper
 from kdx.report.selection.best_seed import selected_runs
 from kdx.report.selection.cells import State
 from kdx.report.selection.joined import joined, names
 from kdx.report.table.bleu_randomisation import Translations
-from kdx.report.table.table import Table
-from kdx.report.table.tables_file import with_tables_of
-from kdx.report.tables import tables
-from kdx.report.writers.formats import Format, writer
+from kdx.report.tables import Table, tables, with_tables_of
+from kdx.report.writers import Format, writer
 from kdx.report.writers.json import to_json
 from kdx.store.database import Database
 from kdx.store.reading import curves_of, outputs_of

@@ -16,8 +16,8 @@ from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import Shown
 from kdx.report.selection.joined import names
 from kdx.report.sheets.scores import words
-from kdx.report.table.tables_file import with_tables_of
 from kdx.report.tables import tables as tables_of
+from kdx.report.tables import with_tables_of
 from kdx.report.trace import Trace, TracedRun, find, to_json
 from kdx.report.trace import trace as trace_place
 from kdx.report.wording import rounded

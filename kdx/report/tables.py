@@ -1,27 +1,64 @@
-"""Builds the tables of a sweep from its records, each in one step."""
+"""The tables of a sweep: what asks for them, and how each is built from the records; without format or rounding."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from kdx.errors import KdxError, did_you_mean
+from pydantic import Field
+
+from kdx.errors import KdxError, by_place, did_you_mean
+from kdx.grid.field_types import Section
+from kdx.grid.messages import checked
+from kdx.grid.model import Tables
 from kdx.grid.plan import TableSpec
 from kdx.grid.seeds import SeedRule, rule_of
-from kdx.grid.table_layout import SWEEP, Address, LayoutBuilder, factor_value
+from kdx.grid.source import read
+from kdx.grid.table_layout import SWEEP, Address, LayoutBuilder, factor_value, read_tables
 from kdx.report.papers.paper_file import Paper
-from kdx.report.papers.published_comparison import compare_with_published
+from kdx.report.papers.published_comparison import PublishedComparison, compare_with_published
 from kdx.report.seeds_until import without_unneeded
+from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.selection.joined import names
 from kdx.report.selection.searched import SearchedCell, searched_cells
-from kdx.report.table.audit import audit
+from kdx.report.table.audit import UnequalFact, audit
 from kdx.report.table.bleu_randomisation import Randomisation
 from kdx.report.table.comparable import ComparableCells, comparable_cells, traits_of
-from kdx.report.table.comparisons import Comparisons, Difference, Mark, baseline_of, compare
-from kdx.report.table.layout import Layout, lay_out
+from kdx.report.table.comparisons import Comparisons, Difference, Group, Mark, baseline_of, compare
+from kdx.report.table.layout import Layout, lay_out, placed_cells
 from kdx.report.table.notes import definitions, notes
-from kdx.report.table.table import Table
 from kdx.store.records import SweepRecord
 
 Randomise = Callable[[Layout, Sequence[Difference]], Mapping[Address, Randomisation]]
 """Compares the selected runs of a table's differences over test sentences (`kdx.report.table.bleu_randomisation`)."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its cells, how they compare, and its notes, ready to be written in any format."""
+
+    layout: Layout
+    baseline: Mapping[str, str] = field(default_factory=dict)
+    """Factor → word of the baseline; empty if each cell is compared with the best of its column."""
+    groups: tuple[Group, ...] = ()
+    """The groups of cells whose numbers compare, and what their seeds can show."""
+    differences: tuple[Difference, ...] = ()
+    """Each cell against its baseline, or against the best of its column."""
+    randomisations: Mapping[Address, Randomisation] = field(default_factory=dict)
+    """Place of a difference → the randomisation of its two selected runs; empty unless asked for."""
+    marks: Mapping[Address, Mark] = field(default_factory=dict)
+    """How cells compare with the best of their column."""
+    legend: Mapping[Mark, str] = field(default_factory=dict)
+    """The meaning of each mark in the table, such as "best mean of its column"."""
+    audit: tuple[UnequalFact, ...] = ()
+    """The facts that make a comparison unfair."""
+    notes: tuple[str, ...] = ()
+    """The sentences that explain the numbers: selection rule, n, and the words in the body."""
+    definitions: tuple[str, ...] = ()
+    """How the metrics were computed, as the runs recorded it."""
+    searches: Mapping[Address, SearchedCell] = field(default_factory=dict)
+    """Place → the search that found its cell; places whose cell was not searched for are left out."""
+    published: PublishedComparison | None = None
+    """Published values of the same cells; None unless asked for."""
 
 
 def tables(
@@ -129,3 +166,35 @@ def _legend(comparisons: Comparisons, comparable: Sequence[ComparableCells], rul
     }
     shown = set(comparisons.marks.values())
     return {mark: meaning for mark, meaning in meanings.items() if mark in shown}
+
+
+class _TablesFile(Section):
+    tables: Tables = Field(default_factory=list)
+
+
+def with_tables_of(path: Path, sweep: SweepRecord) -> SweepRecord:
+    """The sweep with the tables that a file asks for under `tables:`, as a grid has them.
+
+    Args:
+        sweep: a sweep, or several joined.
+
+    Raises:
+        Faults: everything that is wrong with the file or with how its tables fit the cells, in the order of the file.
+    """
+    faults: list[KdxError] = []
+    root = read(path, faults, what="file of tables")
+    file, root = checked(_TablesFile, root, faults)
+    if not file.tables and not faults:
+        allowed = "tables: a list of tables, as a grid has them"
+        faults.append(KdxError("the file asks for no tables", place=root.place, allowed=allowed))
+    tables = read_tables(
+        file.tables,
+        root.value.get("tables"),
+        lambda: placed_cells(sweep, evaluated_cells(sweep)),
+        faults,
+        of_sweeps=bool(sweep.joins),
+    )
+    if faults:
+        raise by_place(faults)
+    specs = [table.model_dump(mode="json") for table in tables]
+    return replace(sweep, grid={**sweep.grid, "tables": specs})

@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # progress lines need the decimals of a metric alone, without
     from kdx.grid.table_layout import Address
     from kdx.report.statistics.by_document import Documents
     from kdx.report.table.layout import Layout
-    from kdx.report.table.table import Table
+    from kdx.report.tables import Table
 
 LEVELS = " / "
 """Between the words of a nested header."""

@@ -13,7 +13,7 @@ from verbs import all_commands
 
 from kdx.cli.app import Kdx, app
 from kdx.cli.group import CommandGroup
-from kdx.report.writers.formats import Format
+from kdx.report.writers import Format
 
 
 def test_every_group_is_one_of_ours():

@@ -16,7 +16,7 @@ from kdx.data.find_text import find_text
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
 from kdx.grid.sections import Data
-from kdx.report.writers.formats import Format
+from kdx.report.writers import Format
 from kdx.store.claims import claim
 from kdx.store.database import open_database
 from kdx.store.reading import load_sweep

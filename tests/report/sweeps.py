@@ -7,7 +7,7 @@ from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparisons import Mark
-from kdx.report.table.table import Table
+from kdx.report.tables import Table
 from kdx.store.records import CellRecord, Provenance, RunRecord, RunState, SweepRecord
 from kdx.tasks import TASKS
 

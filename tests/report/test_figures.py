@@ -25,7 +25,7 @@ from kdx.report.figures.text import MOST_SERIES, TextPlot
 from kdx.report.figures.vega import FORMATS, figure
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.layout import Layout
-from kdx.report.table.table import Table
+from kdx.report.tables import Table
 from kdx.store.records import CurveRecord
 from kdx.vocabulary import Direction
 

@@ -23,8 +23,7 @@ from kdx.report.sheets.listings import listings
 from kdx.report.sheets.searches import tuned_settings
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.bleu_randomisation import Randomisation
-from kdx.report.table.table import Table
-from kdx.report.tables import tables
+from kdx.report.tables import Table, tables
 from kdx.report.writers.html.figures import figures
 from kdx.report.writers.json import to_json
 from kdx.store.records import CellRecord, RunRecord, RunState

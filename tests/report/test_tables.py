@@ -8,8 +8,7 @@ from sweeps import cell, marks, metric_of, run, scored, seeded, sweep
 from kdx.report.selection.cells import Cell, Seed, State
 from kdx.report.statistics.estimates import Summary
 from kdx.report.table.comparisons import Mark
-from kdx.report.table.table import Table
-from kdx.report.tables import tables
+from kdx.report.tables import Table, tables
 from kdx.store.records import RunState
 
 BLEU = metric_of("bleu")

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from kdx.report.made_by import MadeBy
 from kdx.report.sheet import Sheet
+from kdx.report.writers import Format, writer
 from kdx.report.writers.fit import are_words, fit
-from kdx.report.writers.formats import Format, writer
 from kdx.report.writers.settings import as_yaml
 
 words = st.text("abcdefgh", min_size=1, max_size=12)

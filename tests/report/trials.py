@@ -6,8 +6,7 @@ import sweeps
 from trial import trial
 
 from kdx.grid.tuning import Choice, DrawnRange, Pruner, Sampler, Search, Tuning
-from kdx.report.table.table import Table
-from kdx.report.tables import tables
+from kdx.report.tables import Table, tables
 from kdx.store.records import SearchRecord, TrialState
 
 RATE, DROPOUT = "training.learning_rate", "model.dropout"

@@ -9,7 +9,7 @@ from kdx.report.figures.plot import Plot, Point, Series
 from kdx.report.selection.searched import SearchedCell
 from kdx.report.sheets.searches import value_in_words
 from kdx.report.statistics.metric import Metric
-from kdx.report.table.table import Table
+from kdx.report.tables import Table
 from kdx.report.wording import LEVELS, word_of
 from kdx.store.records import TrialState
 

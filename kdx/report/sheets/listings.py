@@ -14,7 +14,7 @@ from kdx.report.statistics.estimates import Estimate
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.comparisons import Difference
 from kdx.report.table.layout import Layout
-from kdx.report.table.table import Table
+from kdx.report.tables import Table
 from kdx.report.wording import (
     LEVELS,
     correction,

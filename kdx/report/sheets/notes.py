@@ -6,7 +6,7 @@ from kdx.report.sheet import sign
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.audit import FAST, OUT, TUNED, UNKNOWN, UnequalFact
 from kdx.report.table.comparisons import Group
-from kdx.report.table.table import Table
+from kdx.report.tables import Table
 from kdx.report.wording import difference, over, place, rounded, setting
 
 _MOST_NAMED = 4

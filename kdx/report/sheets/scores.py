@@ -9,7 +9,7 @@ from kdx.report.selection.cells import Cell
 from kdx.report.sheet import Column, Score, Sheet
 from kdx.report.sheets.notes import caption
 from kdx.report.table.layout import Layout
-from kdx.report.table.table import Table
+from kdx.report.tables import Table
 from kdx.report.wording import rounded, word_of
 
 

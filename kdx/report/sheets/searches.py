@@ -6,7 +6,7 @@ from typing import Any
 from kdx.report.selection.searched import Edge, SearchedCell, space_in_words
 from kdx.report.sheet import Sheet, listing
 from kdx.report.sheets.scores import name_columns, score_or_dash
-from kdx.report.table.table import Table
+from kdx.report.tables import Table
 from kdx.report.wording import place, rounded
 from kdx.store.records import TrialState
 

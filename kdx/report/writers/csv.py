@@ -10,7 +10,7 @@ from typing import Any
 from kdx.grid.table_layout import SWEEP
 from kdx.report.made_by import MadeBy
 from kdx.report.table.comparisons import Difference
-from kdx.report.table.table import Table
+from kdx.report.tables import Table
 from kdx.report.wording import setting
 from kdx.report.writers.json import cell_to_json, difference_to_json
 from kdx.report.writers.rows import to_csv as lines
@@ -29,7 +29,7 @@ _COLUMNS = (
 
 
 def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[str]:
-    """Write tables; see `kdx.report.writers.formats`; they have all statistics in any case."""
+    """Write tables; see `kdx.report.writers`; they have all statistics in any case."""
     yield to_csv(tables)
 
 

@@ -18,7 +18,7 @@ from kdx.report.statistics.estimates import LEVEL, Estimate
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.audit import UnequalFact
 from kdx.report.table.comparisons import Difference, Group, Mark
-from kdx.report.table.table import Table
+from kdx.report.tables import Table
 from kdx.report.wording import correction
 
 

@@ -18,7 +18,7 @@ from kdx.report.papers.verdicts import Answer
 from kdx.report.sheet import Score, Sheet, beside_scores, spans
 from kdx.report.sheets.claims import of_papers
 from kdx.report.sheets.listings import sheets_of
-from kdx.report.table.table import Table
+from kdx.report.tables import Table
 from kdx.report.writers.fit import are_words, fit
 from kdx.report.writers.tex import DIGIT, breakable_tex, raised, spelled, tex
 from kdx.report.writers.widths import GAP, Piece
@@ -77,7 +77,7 @@ def to_latex(table: Table, *, statistics: bool = False, notes: str = "short", ma
 
 
 def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[str]:
-    """Write tables; see `kdx.report.writers.formats`, after the comment for the preamble."""
+    """Write tables; see `kdx.report.writers`, after the comment for the preamble."""
     yield PREAMBLE + "\n".join(
         to_latex(table, made_by=made_by.command(table.layout.name), statistics=made_by.statistics, notes=made_by.notes)
         for table in tables
@@ -85,7 +85,7 @@ def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[str]:
 
 
 def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator[str]:
-    """Write verdicts on claims; see `kdx.report.writers.formats`, after the comment for the preamble."""
+    """Write verdicts on claims; see `kdx.report.writers`, after the comment for the preamble."""
     yield PREAMBLE
     for heading, sheets in of_papers(papers, options):
         yield "\n".join((f"\\section*{{{tex(heading)}}}", *map(sheet_to_latex, sheets)))

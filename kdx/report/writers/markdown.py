@@ -9,7 +9,7 @@ from kdx.report.papers.verdicts import Answer
 from kdx.report.sheet import Score, Sheet
 from kdx.report.sheets.claims import of_papers
 from kdx.report.sheets.listings import sheets_of
-from kdx.report.table.table import Table
+from kdx.report.tables import Table
 from kdx.report.wording import LEVELS
 from kdx.sanitize import sanitize
 
@@ -31,7 +31,7 @@ def to_markdown(table: Table, *, statistics: bool = False, notes: str = "short",
 
 
 def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[str]:
-    """Write tables; see `kdx.report.writers.formats`."""
+    """Write tables; see `kdx.report.writers`."""
     yield "\n".join(
         to_markdown(
             table, made_by=made_by.command(table.layout.name), statistics=made_by.statistics, notes=made_by.notes
@@ -41,7 +41,7 @@ def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[str]:
 
 
 def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator[str]:
-    """Write verdicts on claims; see `kdx.report.writers.formats`."""
+    """Write verdicts on claims; see `kdx.report.writers`."""
     for heading, sheets in of_papers(papers, options):
         yield "\n".join((f"# {plain(heading)}\n", *map(sheet_to_markdown, sheets)))
 

@@ -16,7 +16,7 @@ from kdx.report.papers.verdicts import Answer
 from kdx.report.sheet import Score, Sheet, beside_scores, means, unless_repeated
 from kdx.report.sheets.claims import of_papers
 from kdx.report.sheets.listings import sheets_of
-from kdx.report.table.table import Table
+from kdx.report.tables import Table
 from kdx.report.writers.fit import are_words, fit
 from kdx.report.writers.styles import styled
 from kdx.report.writers.widths import GAP, Piece
@@ -29,14 +29,14 @@ _NOTES = 80
 
 
 def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator["TextTable | str"]:
-    """Write tables; see `kdx.report.writers.formats`."""
+    """Write tables; see `kdx.report.writers`."""
     for table in tables:
         yield TextTable(table, statistics=made_by.statistics, notes=made_by.notes)
         yield ""
 
 
 def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator["TextSheet | Text | str"]:
-    """Write verdicts on claims; see `kdx.report.writers.formats`."""
+    """Write verdicts on claims; see `kdx.report.writers`."""
     for heading, sheets in of_papers(papers, options):
         yield Text(sanitize(heading))
         yield from [""] if sheets else []

@@ -17,8 +17,7 @@ from kdx.report.table.bleu_randomisation import (
     paired_randomisation,
     score,
 )
-from kdx.report.table.table import Table
-from kdx.report.tables import tables
+from kdx.report.tables import Table, tables
 from kdx.store.records import Provenance
 
 SIGNATURE = "sacrebleu, greedy translations: nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0"

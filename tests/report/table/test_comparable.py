@@ -11,8 +11,7 @@ from kdx.report.sheets.notes import caption
 from kdx.report.table.comparable import traits_of
 from kdx.report.table.comparisons import Mark
 from kdx.report.table.layout import Layout, lay_out
-from kdx.report.table.table import Table
-from kdx.report.tables import tables
+from kdx.report.tables import Table, tables
 from kdx.store.records import Provenance, SweepRecord
 
 FACTS = {

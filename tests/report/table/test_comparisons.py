@@ -10,8 +10,7 @@ from sweeps import cell, marks, run, seeded, sweep
 from kdx.report.statistics.estimates import minimum_detectable_difference
 from kdx.report.statistics.metric import ratio
 from kdx.report.table.comparisons import Difference, Mark
-from kdx.report.table.table import Table
-from kdx.report.tables import tables
+from kdx.report.tables import Table, tables
 from kdx.store.records import RunRecord, RunState
 
 RBF, EXP, POLY = [30.1, 31.4, 29.8, 30.9], [29.5, 30.2, 29.9, 30.0], [20.0, 22.0, 19.5, 20.5]

@@ -9,8 +9,7 @@ from pydantic import ValidationError
 from sweeps import cell, run, scored, seeded, sweep
 
 from kdx.errors import KdxError
-from kdx.report.table.table import Table
-from kdx.report.tables import tables
+from kdx.report.tables import Table, tables
 from kdx.store.records import CellRecord, Provenance, RunRecord, RunState
 
 MEMORY = "torch.OutOfMemoryError: CUDA out of memory."

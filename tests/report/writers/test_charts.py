@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweeps import cell, run, sweep
 
-from kdx.report.figures.attention_map import AttentionMap
 from kdx.report.figures.plot import Plot, Point, Series
+from kdx.report.figures.vega import AttentionMap
 from kdx.report.tables import tables
 from kdx.report.writers.html import figures
 from kdx.report.writers.html.charts import Mark, dots, forest, mapped, plotted, scatter

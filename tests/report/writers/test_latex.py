@@ -14,8 +14,7 @@ from typeset import set_by_latex
 from kdx.grid.load import load_grid
 from kdx.grid.shipped import names
 from kdx.report.sheet import Sheet
-from kdx.report.table.table import Table
-from kdx.report.tables import tables
+from kdx.report.tables import Table, tables
 from kdx.report.writers.latex import sheet_to_latex, to_latex
 from kdx.report.writers.tex import breakable_tex, tex
 from kdx.store.records import RunState

@@ -6,8 +6,7 @@ from markdown_it import MarkdownIt
 from sweeps import cell, run, scored, seeded, sweep
 
 from kdx.report.sheets.notes import caption
-from kdx.report.table.table import Table
-from kdx.report.tables import tables
+from kdx.report.tables import Table, tables
 from kdx.report.writers.markdown import to_markdown
 from kdx.sanitize import sanitize
 from kdx.store.records import RunState

@@ -18,8 +18,7 @@ from kdx.report.selection.cells import Cell
 from kdx.report.sheet import Sheet
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.notes import caption
-from kdx.report.table.table import Table
-from kdx.report.tables import tables
+from kdx.report.tables import Table, tables
 from kdx.report.writers.csv import to_csv
 from kdx.report.writers.json import to_json
 from kdx.report.writers.latex import to_latex

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from kdx.report.figures import attention_map, vega
-from kdx.report.figures.attention_map import AttentionMap
+from kdx.report.figures import vega
 from kdx.report.figures.plot import Plot, scale
-from kdx.report.figures.vega import grouped, scaled, to_svg
+from kdx.report.figures.vega import AttentionMap, attention_chart, grouped, scaled, to_svg
 from kdx.sanitize import sanitize
 
 CURVE, SCATTER, OVERLAY = (230, 110), (300, 260), (480, 240)
@@ -79,7 +78,7 @@ def plotted(plot: Plot, size: tuple[int, int] = CURVE) -> str:
 
 def mapped(drawn: AttentionMap) -> str:
     """Draw a map of attention."""
-    return to_svg(attention_map.chart(drawn, "var(--accent)"), _CONFIG)
+    return to_svg(attention_chart(drawn, "var(--accent)"), _CONFIG)
 
 
 def scatter(marks: Sequence[Mark], x: str, y: str) -> str:

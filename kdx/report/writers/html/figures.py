@@ -14,7 +14,7 @@ from kdx.report.selection.cells import Seed
 from kdx.report.sheets.scores import cell_anchor, run_anchor
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.audit import PARAMETERS
-from kdx.report.table.table import Table
+from kdx.report.tables import Table
 from kdx.report.wording import LEVELS, difference, interval, place, rounded, setting, word_of
 from kdx.report.writers.html.charts import CURVE, SCATTER, Mark, dots, forest, plotted, scatter
 from kdx.store.records import SweepRecord

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FunctionLoader
 from markupsafe import Markup, escape
 
-from kdx.report.figures.attention_map import AttentionMap
 from kdx.report.figures.plot import Plot
+from kdx.report.figures.vega import AttentionMap
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
 from kdx.report.selection.cells import Cell, Seed
@@ -22,7 +22,7 @@ from kdx.report.sheets.listings import listings
 from kdx.report.sheets.notes import further
 from kdx.report.sheets.scores import cell_anchor, run_anchor, score_or_dash, scores
 from kdx.report.table.layout import Layout
-from kdx.report.table.table import Table
+from kdx.report.tables import Table
 from kdx.report.wording import place
 from kdx.report.writers.html.charts import mapped, plotted
 from kdx.report.writers.html.claims import badge_of, sections

@@ -8,8 +8,7 @@ from sweeps import cell, run, sweep
 
 from kdx.errors import Faults
 from kdx.report.selection.joined import joined
-from kdx.report.table.tables_file import with_tables_of
-from kdx.report.tables import tables
+from kdx.report.tables import tables, with_tables_of
 from kdx.store.records import SweepRecord
 
 CELLS = [cell("a", kernel="rbf", norm="pre"), cell("b", kernel="linear", norm="pre")]
