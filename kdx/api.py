@@ -44,7 +44,7 @@ from kdx.report.tables import Table, with_tables_of
 from kdx.report.tables import tables as tables_of
 from kdx.report.writers.latex import PREAMBLE, to_latex
 from kdx.report.writers.markdown import to_markdown
-from kdx.report.writers.text import TextTable
+from kdx.report.writers.text import text_table
 from kdx.store import reading
 from kdx.store.database import database_at, open_database
 from kdx.store.reading import load_sweep
@@ -328,7 +328,7 @@ class TableView(_Frame):
         """Return the table as `kdx report` shows it on a terminal of `width` columns."""
         console = Console(file=StringIO(), width=width, color_system=None)
         with console.capture() as captured:
-            console.print(TextTable(self.table))
+            console.print(text_table(self.table))
         return captured.get()
 
     def markdown(self) -> str:

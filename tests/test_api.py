@@ -306,7 +306,7 @@ def test_nothing_but_a_model_loads_torch_and_no_module_takes_the_name_of_a_funct
         "assert not {'torch', 'sqlalchemy', 'pydantic'} & set(sys.modules)\n"
         f"kdx.plan('quickstart', '{EXAMPLE}'); kdx.runs(database='{EXAMPLE}'); kdx.table(database='{EXAMPLE}').text()\n"
         "assert 'torch' not in sys.modules\n"
-        "import kdx.run_files.files, kdx.sweep.decide, kdx.report.table.table\n"
+        "import kdx.run_files.files, kdx.sweep.decide, kdx.report.tables\n"
         "assert callable(kdx.runs) and callable(kdx.table) and callable(kdx.plan) and callable(kdx.sweeps)"
     )
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True)

@@ -25,7 +25,7 @@ from kdx.report.papers.paper_file import load_paper
 from kdx.report.selection.best_seed import selected_runs
 from kdx.report.selection.cells import State
 from kdx.report.selection.joined import joined, names
-from kdx.report.table.bleu_randomisation import Translations
+from kdx.report.table.bleu_randomisation import randomise
 from kdx.report.tables import Table, tables, with_tables_of
 from kdx.report.writers import Format, writer
 from kdx.report.writers.json import to_json
@@ -210,8 +210,9 @@ class LoadedReport:
         """Return the tables; `only` the one of this name."""
         made_by, record = self.made_by, self.record
         paper = load_paper(made_by.against, [record]) if made_by.against else None
-        randomise = Translations(record, self._texts, _references).randomise if made_by.paired_ar else None
-        return tables(record, self._db, only=only, paper=paper, randomise=randomise)
+        over_sentences = partial(randomise, sweep=record, lines=self._texts, references=_references)
+        with_sentences = over_sentences if made_by.paired_ar else None
+        return tables(record, self._db, only=only, paper=paper, randomise=with_sentences)
 
     def table(self, name: str) -> Table:
         """Return one of the tables, all of which are built for the first.

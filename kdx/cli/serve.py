@@ -31,7 +31,7 @@ from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import load_paper, shipped
 from kdx.report.papers.verdicts import Verdict, answers
 from kdx.report.writers.html.learning import curves_wanted
-from kdx.report.writers.html.page import Linked, LivePage, claims_part, curves_part, live_page, report_part
+from kdx.report.writers.html.page import Linked, claims_part, curves_part, live_page, report_part
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
 from kdx.store.reading import curves_of, load_sweep, runs
@@ -99,25 +99,25 @@ class Pages:
         # One report is made at a time. Who waits for it holds no lock on the database, which would stop a sweep.
         with self._lock if whole else nullcontext(), self._context.read() as database:
             if not kind:
-                return live_page(self._sweeps(database))
+                return self._sweeps(database)
             if kind == "sweep" and name:
-                return live_page(self._sweep(database, name, whole=whole))
+                return self._sweep(database, name, whole=whole)
             if kind == "claims" and name:
-                return live_page(self._claims(database, name, whole=whole))
+                return self._claims(database, name, whole=whole)
             if kind == "run" and name.isdecimal() and len(name) < 19:
-                return live_page(self._run(database, int(name), whole=whole))
+                return self._run(database, int(name), whole=whole)
         return None
 
-    def _sweeps(self, database: Database) -> LivePage:
+    def _sweeps(self, database: Database) -> str:
         there = statuses(database)
         headers = ("sweep", "done", "states", "time left", "tags")
         rows = [_row("sweep", *overview(each)) for each in there]
         lists = [{"title": "", "headers": headers, "rows": rows}]
         working = [worker for each in there for worker in _workers(each)]
         lead = "" if there else "No sweep is recorded here yet; kdx sweep GRID records one."
-        return LivePage(self._context.db, _LINKS, lead=lead, lists=[*lists, *_working(working)])
+        return live_page(self._context.db, _LINKS, lead=lead, lists=[*lists, *_working(working)])
 
-    def _sweep(self, database: Database, name: str, *, whole: bool) -> LivePage:
+    def _sweep(self, database: Database, name: str, *, whole: bool) -> str:
         sweep_named(database, name)
         status = next(each for each in statuses(database) if each.summary.name == name)
         part, made = self._part(f"sweep {name}", database, name, self._report, whole=whole)
@@ -135,7 +135,7 @@ class Pages:
         if listed:
             headers = ("run", "seed", "state", "step", "score, or why not")
             lists.append({"title": "Runs that are not over, or failed", "headers": headers, "rows": listed})
-        return LivePage(
+        return live_page(
             name,
             [*_LINKS, (_address("claims", name), "Claims")],
             lead="; ".join(filter(None, [states(status), left])),
@@ -146,19 +146,19 @@ class Pages:
             made=made,
         )
 
-    def _claims(self, database: Database, name: str, *, whole: bool) -> LivePage:
+    def _claims(self, database: Database, name: str, *, whole: bool) -> str:
         part, made = self._part(f"claims {name}", database, name, self._verdicts, whole=whole)
         links = [*_LINKS, (_address("sweep", name), name)]
-        return LivePage(f"Claims, by the runs of {name}", links, report=part, made=made)
+        return live_page(f"Claims, by the runs of {name}", links, report=part, made=made)
 
-    def _run(self, database: Database, run_id: int, *, whole: bool) -> LivePage:
+    def _run(self, database: Database, run_id: int, *, whole: bool) -> str:
         shown = shown_run(database, run_id)
         sweeps = [each["sweep"] for each in shown.record["sweeps"]]
         links = [*_LINKS, *((_address("sweep", sweep), sweep) for sweep in sweeps)]
         log = log_end(database, run_id, _LOG)
         drawn = curves_of(database, [run_id], shown.panels[0].metrics).get(run_id, {})
         plots = (curves_plot(name, [(name, curve)]) for name, curve in drawn.items())
-        return LivePage(
+        return live_page(
             shown.title,
             links,
             texts=[("Record", "\n".join(shown.lines())), ("Log", log)],

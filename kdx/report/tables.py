@@ -1,6 +1,6 @@
 """The tables of a sweep: what asks for them, and how each is built from the records; without format or rounding."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from kdx.report.selection.searched import SearchedCell, searched_cells
 from kdx.report.table.audit import UnequalFact, audit
 from kdx.report.table.bleu_randomisation import Randomisation
 from kdx.report.table.comparable import ComparableCells, comparable_cells, traits_of
-from kdx.report.table.comparisons import Comparisons, Difference, Group, Mark, baseline_of, compare
+from kdx.report.table.comparisons import Difference, Group, Mark, baseline_of, compare
 from kdx.report.table.layout import Layout, lay_out, placed_cells
 from kdx.report.table.notes import definitions, notes
 from kdx.store.records import SweepRecord
@@ -108,17 +108,17 @@ def _table(
     comparable = comparable_cells(layout, traits)
     rule = rule_of(sweep.grid)
     searches = _searches(layout, sweep)
-    comparisons = compare(layout, spec, comparable, rule)
+    groups, differences, marks = compare(layout, spec, comparable, rule)
     return Table(
         layout=layout,
         baseline=spec.baseline,
-        groups=comparisons.groups,
-        differences=comparisons.differences,
-        randomisations=randomise(layout, comparisons.differences) if randomise else {},
-        marks=comparisons.marks,
-        legend=_legend(comparisons, comparable, rule),
+        groups=groups,
+        differences=differences,
+        randomisations=randomise(layout, differences) if randomise else {},
+        marks=marks,
+        legend=_legend(marks.values(), comparable, rule),
         audit=audit(layout, comparable, traits, baseline_of(layout, spec), sweep, searches),
-        notes=tuple(notes(layout, sweep, comparisons.differences, rule, searches)),
+        notes=tuple(notes(layout, sweep, differences, rule, searches)),
         definitions=tuple(definitions(layout, sweep.provenance)),
         searches=searches,
         published=compare_with_published(layout.places, layout.records, paper) if paper else None,
@@ -152,7 +152,7 @@ def _default(sweep: SweepRecord) -> TableSpec:
     return spec
 
 
-def _legend(comparisons: Comparisons, comparable: Sequence[ComparableCells], rule: SeedRule | None) -> dict[Mark, str]:
+def _legend(shown: Collection[Mark], comparable: Sequence[ComparableCells], rule: SeedRule | None) -> dict[Mark, str]:
     """The meaning of each mark in the table."""
     columns = [column for group in comparable for column in {column for _, column in group.cells}]
     among = "" if len(columns) == len(set(columns)) else ", among cells whose numbers compare"
@@ -164,7 +164,6 @@ def _legend(comparisons: Comparisons, comparable: Sequence[ComparableCells], rul
         Mark.UNTESTED: "not compared with it: a single seed, or a score that is not finite, has no spread to judge by"
         + (f"; or {rule.min} seeds have not ended yet" if rule else ""),
     }
-    shown = set(comparisons.marks.values())
     return {mark: meaning for mark, meaning in meanings.items() if mark in shown}
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from kdx.report.statistics.estimates import contrast, summarise
 from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
-from kdx.report.statistics.multiple_comparisons import Followed, PValues, until_decided
+from kdx.report.statistics.multiple_comparisons import Followed, until_decided
 from kdx.tasks import TASKS
 
 FIRST, LAST = 3, 12
@@ -88,7 +88,7 @@ def followed(scores: Scores, effect: float, rng: np.random.Generator, margin: fl
     """One draw, all of whose seeds have ended; with a margin, equality alone decides."""
     baseline, *cells = drawn(scores, effect, rng)
 
-    def test(index: int, look: Look) -> PValues | None:
+    def test(index: int, look: Look) -> tuple[float, float] | None:
         values = [[x for x in row[: look.n] if x is not None] for row in (cells[index], baseline)]
         if not all(values):
             return None
@@ -96,8 +96,8 @@ def followed(scores: Scores, effect: float, rng: np.random.Generator, margin: fl
         assert first and other
         estimate = contrast([(1.0, first), (-1.0, other)], look=look)
         if estimate is None:
-            return PValues(1.0)
-        return PValues(1.0, estimate.p_equivalent(margin)) if margin else PValues(estimate.p)
+            return 1.0, 1.0
+        return (1.0, estimate.p_equivalent(margin)) if margin else (estimate.p, 1.0)
 
     return until_decided(FIRST, LAST, [LAST] * scores.cells, test)
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 
-MOST_DRAWS = 1000
+_MOST_DRAWS = 1000
 """Largest m for which the expected best of m seeds is computed."""
 _BAND = (0.05, 0.95)
 
 
-def expected_best(scores: Sequence[float], most: int = MOST_DRAWS) -> list[float]:
-    """The expected score of the best of 1, 2, … `most` seeds, drawn from these without replacement.
+def expected_best(scores: Sequence[float]) -> list[float]:
+    """The expected score of the best of 1, 2, … `_MOST_DRAWS` seeds, drawn from these without replacement.
 
     The unbiased estimator of Tang et al. 2020 ("Showing Your Work Doesn't Always Work"): the i-th worst of n is the
     best of m draws with probability C(i − 1, m − 1) / C(n, m). The order of the scores defines "best", so with scores
@@ -20,7 +20,7 @@ def expected_best(scores: Sequence[float], most: int = MOST_DRAWS) -> list[float
         scores: one score for each seed, from the worst to the best.
 
     Returns:
-        The expected score for each m up to `most` or the number of scores.
+        The expected score for each m up to `_MOST_DRAWS` or the number of scores.
     """
     # late: numpy takes 0.07 s to import, and few tables need it
     import numpy as np
@@ -30,7 +30,7 @@ def expected_best(scores: Sequence[float], most: int = MOST_DRAWS) -> list[float
     weights = np.full(n, 1 / n) if n else np.zeros(0)
     expected = []
     with np.errstate(invalid="ignore", over="ignore"):
-        for draws in range(1, min(n, most) + 1):
+        for draws in range(1, min(n, _MOST_DRAWS) + 1):
             if draws > 1:
                 weights = weights * (below - draws + 2) * (draws / ((draws - 1) * (n - draws + 1)))
             # The worst m − 1 are never the best of m, so they do not matter, even if they are infinite.

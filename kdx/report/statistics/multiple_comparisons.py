@@ -8,7 +8,6 @@ ended, the order in which they end does not matter.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -25,15 +24,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p_value) for p_value in corrected]
 
 
-class PValues(NamedTuple):
-    """A comparison at one look, by p-values over all looks."""
-
-    p: float
-    """The p-value of no difference, before the correction."""
-    p_equivalent: float = 1.0
-    """The p-value of a difference of the margin or more; 1 where there is no margin."""
-
-
 @dataclass(frozen=True)
 class Followed:
     """How far a comparison came."""
@@ -47,7 +37,7 @@ class Followed:
 
 
 def until_decided(
-    first: int, last: int, ended: Sequence[int], test: Callable[[int, Look], PValues | None]
+    first: int, last: int, ended: Sequence[int], test: Callable[[int, Look], tuple[float, float] | None]
 ) -> list[Followed]:
     """Every comparison after all looks that are possible.
 
@@ -55,8 +45,9 @@ def until_decided(
         first: number of seeds at the first look.
         last: number of seeds at the last one.
         ended: of each comparison, how many seeds, counted from the first, have ended in both cells.
-        test: the comparison of this index at a look; None where it cannot be made with however many seeds, since no
-            seed of a cell has a score.
+        test: the p-values over all looks of the comparison of this index at a look: of no difference, before the
+            correction, and of a difference of the margin or more, which is 1 where there is no margin. None where it
+            cannot be made with however many seeds, since no seed of a cell has a score.
     """
     p = [1.0] * len(ended)
     courses = [Followed(0)] * len(ended)
@@ -69,8 +60,8 @@ def until_decided(
             tested = test(index, look)
             courses[index] = Followed(look.n, open=tested is not None and look.n < last)
             if tested:
-                p[index] = tested.p
-                if tested.p_equivalent < 1 - LEVEL:
+                p[index], p_equivalent = tested
+                if p_equivalent < 1 - LEVEL:
                     decided.add(index)
         decided |= {index for index, corrected in enumerate(holm(p)) if corrected < 1 - LEVEL}
         for index in decided:

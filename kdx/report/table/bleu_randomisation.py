@@ -38,58 +38,55 @@ class Randomisation:
     """The signature of sacrebleu."""
 
 
-@dataclass(frozen=True)
-class Translations:
-    """The test translations of a sweep's selected runs."""
+def randomise(
+    layout: Layout,
+    differences: Sequence[Difference],
+    *,
+    sweep: SweepRecord,
+    lines: Mapping[int, Sequence[str]],
+    references: Callable[[Data], Sequence[str]],
+) -> dict[Address, Randomisation]:
+    """Place → a randomisation for each difference of BLEU whose two selected runs have translations.
 
-    sweep: SweepRecord
-    lines: Mapping[int, Sequence[str]]
-    """Run id → its translations of the test split."""
-    references: Callable[[Data], Sequence[str]]
-    """Returns the references of a test split; called only for the splits that are needed."""
+    Args:
+        lines: run id → its translations of the test split.
+        references: returns the references of a test split; called only for the splits that are needed.
 
-    def randomise(self, layout: Layout, differences: Sequence[Difference]) -> dict[Address, Randomisation]:
-        """Place → a randomisation for each difference of BLEU whose two selected runs have translations.
+    Raises:
+        KdxError: a corpus is not here, or is not the one that the runs were tested on; and whatever `references`
+            raises.
+    """
 
-        Raises:
-            KdxError: a corpus is not here, or is not the one that the runs were tested on; and whatever `references`
-                raises.
-        """
-        places: dict[int, dict[int, list[Address]]] = {}
-        cells: dict[int, Cell] = {}
-        for difference in differences:
-            cell, other = layout.places[difference.at], layout.places[difference.against]
-            run, other_run = cell.run_id, other.run_id
-            if difference.metric.name != "bleu" or run not in self.lines or other_run not in self.lines:
-                continue
-            assert run is not None and other_run is not None
-            if self._signature(run) == self._signature(other_run):
-                cells |= {run: cell, other_run: other}
-                places.setdefault(other_run, {}).setdefault(run, []).append(difference.at)
-        randomisations: dict[Address, Randomisation] = {}
-        for baseline, compared in places.items():
-            spec = layout.records[cells[baseline].id].spec
-            references = self.references(Data.model_validate(spec.value("data")))
-            signature = self._signature(baseline)
-            for run in (baseline, *compared):
-                self._check(run, cells[run].score, references, signature)
-            systems = {run: self.lines[run] for run in (baseline, *compared)}
-            results = paired_randomisation(systems, baseline, references, signature)
-            randomisations |= {at: results[run] for run, addresses in compared.items() for at in addresses}
-        return randomisations
-
-    def _signature(self, run: int) -> str:
+    def signature_of(run: int) -> str:
         """The signature of sacrebleu, as the run recorded it."""
-        return (self.sweep.provenance[run].definitions or {}).get("test/bleu", "")
+        return (sweep.provenance[run].definitions or {}).get("test/bleu", "")
 
-    def _check(self, run: int, recorded: float | None, references: Sequence[str], signature: str) -> None:
-        computed = score(self.lines[run], references, signature)
-        if recorded is None or abs(computed - recorded) > _SAME:
-            raise KdxError(
-                f"the translations of run {run} score {computed:.2f} BLEU against the references here, "
-                f"{'nothing' if recorded is None else f'{recorded:.2f}'} was recorded",
-                hint="prepare the corpus that it was tested on",
-            )
+    places: dict[int, dict[int, list[Address]]] = {}
+    cells: dict[int, Cell] = {}
+    for difference in differences:
+        cell, other = layout.places[difference.at], layout.places[difference.against]
+        run, other_run = cell.run_id, other.run_id
+        if difference.metric.name != "bleu" or run not in lines or other_run not in lines:
+            continue
+        assert run is not None and other_run is not None
+        if signature_of(run) == signature_of(other_run):
+            cells |= {run: cell, other_run: other}
+            places.setdefault(other_run, {}).setdefault(run, []).append(difference.at)
+    randomisations: dict[Address, Randomisation] = {}
+    for baseline, compared in places.items():
+        expected = references(Data.model_validate(layout.records[cells[baseline].id].spec.value("data")))
+        systems = {run: lines[run] for run in (baseline, *compared)}
+        for run, translations in systems.items():
+            recorded, computed = cells[run].score, score(translations, expected, signature_of(baseline))
+            if recorded is None or abs(computed - recorded) > _SAME:
+                raise KdxError(
+                    f"the translations of run {run} score {computed:.2f} BLEU against the references here, "
+                    f"{'nothing' if recorded is None else f'{recorded:.2f}'} was recorded",
+                    hint="prepare the corpus that it was tested on",
+                )
+        results = paired_randomisation(systems, baseline, expected, signature_of(baseline))
+        randomisations |= {at: results[run] for run, addresses in compared.items() for at in addresses}
+    return randomisations
 
 
 def bleu_of(signature: str) -> Any:

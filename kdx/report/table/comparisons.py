@@ -35,7 +35,7 @@ from kdx.report.statistics.estimates import (
 )
 from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
-from kdx.report.statistics.multiple_comparisons import Followed, PValues, holm, until_decided
+from kdx.report.statistics.multiple_comparisons import Followed, holm, until_decided
 from kdx.report.table.comparable import ComparableCells
 from kdx.report.table.layout import Layout
 
@@ -129,25 +129,19 @@ class Group:
         return hypot(over_seeds, self.over_documents * detectable_errors(comparisons, sides=self.sides))
 
 
-@dataclass(frozen=True)
-class Comparisons:
-    """How the cells of a table compare."""
-
-    groups: tuple[Group, ...]
-    differences: tuple[Difference, ...]
-    """Each cell compared with its baseline, or with the best of its column where the table declares none."""
-    marks: Mapping[Address, Mark]
-    """How cells compare with the best of their column; a cell without a comparison has no mark."""
-
-
 def compare(
     layout: Layout, spec: TableSpec, comparable: Sequence[ComparableCells], rule: SeedRule | None = None
-) -> Comparisons:
+) -> tuple[tuple[Group, ...], tuple[Difference, ...], dict[Address, Mark]]:
     """Every comparison that a table makes.
 
     Args:
         comparable: the cells of the layout, grouped so that the numbers within a group compare.
         rule: what decides how many seeds a cell has, if a rule does.
+
+    Returns:
+        The cells whose numbers compare, in groups; each cell compared with its baseline, or with the best of its column
+        where the table declares none; how cells compare with the best of their column, without those that have no
+        comparison.
     """
     best = _best_of_columns(comparable)
     from_best = tuple(
@@ -165,7 +159,7 @@ def compare(
             )
             for group in comparable
         ]
-        return Comparisons(tuple(groups), from_best, _marks(layout, best, from_best))
+        return tuple(groups), from_best, _marks(layout, best, from_best)
     followed = follow(layout, spec, comparable, rule) if rule and decides(spec, layout) else {}
     differences = _differences(comparable, baseline_of(layout, spec), spec.margin, rule, followed)
     tested = [difference.estimate.p for difference in differences if difference.estimate]
@@ -176,7 +170,7 @@ def compare(
         replace(difference, p=next(corrected)) if difference.estimate else difference for difference in differences
     )
     groups = [_group(group, number, 2, differences, rule) for group in comparable]
-    return Comparisons(tuple(groups), differences, _marks(layout, best, from_best))
+    return tuple(groups), differences, _marks(layout, best, from_best)
 
 
 def baseline_of(layout: Layout, spec: TableSpec) -> BaselineOf:
@@ -216,16 +210,15 @@ def follow(
             pairs.append((at, against))
     group_of = {at: group for group in comparable for at in group.cells}
 
-    def test(index: int, look: Look) -> PValues | None:
+    def test(index: int, look: Look) -> tuple[float, float] | None:
         at, against = pairs[index]
         cell, other = (places[place].until(look.n) for place in (at, against))
         if group_of[at] is not group_of[against] or not (cell.scores and other.scores):
             return None
         margin = spec.margin.get(group_of[at].metric.name)
         difference = _difference(cell, other, at, against, margin, look)
-        if difference.estimate is None:
-            return PValues(1.0)
-        return PValues(difference.estimate.p, 1.0 if difference.p_equivalent is None else difference.p_equivalent)
+        p = difference.estimate.p if difference.estimate else 1.0
+        return p, 1.0 if difference.p_equivalent is None else difference.p_equivalent
 
     ended = [min(places[at].ended, places[against].ended) for at, against in pairs]
     courses = until_decided(rule.min, rule.max, ended, test)

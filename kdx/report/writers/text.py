@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from rich.box import Box
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.constrain import Constrain
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -28,10 +28,10 @@ _NOTES = 80
 """Smallest width of the notes, where the console has room; they are else as wide as the table."""
 
 
-def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator["TextTable | str"]:
+def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[Group | str]:
     """Write tables; see `kdx.report.writers`."""
     for table in tables:
-        yield TextTable(table, statistics=made_by.statistics, notes=made_by.notes)
+        yield text_table(table, statistics=made_by.statistics, notes=made_by.notes)
         yield ""
 
 
@@ -45,21 +45,11 @@ def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str)
             yield ""
 
 
-class TextTable:
+def text_table(table: Table, *, statistics: bool = False, notes: str = "short") -> Group:
     """A table that rich prints, with its listings and its scores against a length."""
-
-    def __init__(self, table: Table, *, statistics: bool = False, notes: str = "short") -> None:
-        self.table = table
-        self.scores, *self.listings = sheets_of(table, statistics=statistics, notes=notes, best="* and bold")
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield TextSheet(self.scores)
-        for plot in over_length(self.table):
-            yield Text("")
-            yield TextPlot(plot)
-        for listing in self.listings:
-            yield Text("")
-            yield TextSheet(listing)
+    scores, *listings = sheets_of(table, statistics=statistics, notes=notes, best="* and bold")
+    below: list[RenderableType] = [*map(TextPlot, over_length(table)), *map(TextSheet, listings)]
+    return Group(TextSheet(scores), *(part for each in below for part in (Text(""), each)))
 
 
 class TextSheet:

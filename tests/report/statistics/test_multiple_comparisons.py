@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.report.statistics.looks import Look
-from kdx.report.statistics.multiple_comparisons import Followed, PValues, holm, until_decided
+from kdx.report.statistics.multiple_comparisons import Followed, holm, until_decided
 
 FIRST, LAST = 3, 6
 P = st.sampled_from([0.0, 0.001, 0.01, 0.02, 0.04, 0.06, 0.3, 1.0])
@@ -16,10 +16,9 @@ TESTS = st.lists(ROW, min_size=1, max_size=4)
 def follow(tests, ended):
     requests: list[tuple[int, int]] = []
 
-    def test(index: int, look: Look) -> PValues | None:
+    def test(index: int, look: Look) -> tuple[float, float] | None:
         requests.append((index, look.n))
-        result = tests[index][look.n]
-        return None if result is None else PValues(*result)
+        return tests[index][look.n]
 
     return until_decided(FIRST, LAST, ended, test), requests
 

@@ -22,7 +22,7 @@ from kdx.report.writers.html.page import claims_to_html, to_html
 from kdx.report.writers.json import claim_to_json, to_json
 from kdx.report.writers.latex import sheet_to_latex, to_latex
 from kdx.report.writers.markdown import sheet_to_markdown, to_markdown
-from kdx.report.writers.text import TextSheet, TextTable
+from kdx.report.writers.text import TextSheet, text_table
 from kdx.store.records import SweepRecord
 
 KERNELS = ("rbf", "exponential", "linear")
@@ -97,7 +97,7 @@ def test_any_scores_are_written_in_every_format_of_a_text_and_only_finite_ones_a
             value = table.layout.places[at].value
             assert value is not None and isfinite(value)
         for text in (
-            drawn(TextTable(table, statistics=True, notes="full")),
+            drawn(text_table(table, statistics=True, notes="full")),
             to_markdown(table, statistics=True, notes="full"),
             to_latex(table, statistics=True, notes="full"),
         ):

@@ -1,6 +1,7 @@
 """Translations exchanged at random, against sacrebleu's scores and exchanges by hand; which differences are tested."""
 
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,9 +13,9 @@ from kdx.report.table import bleu_randomisation
 from kdx.report.table.bleu_randomisation import (
     TRIALS,
     Randomisation,
-    Translations,
     bleu_of,
     paired_randomisation,
+    randomise,
     score,
 )
 from kdx.report.tables import Table, tables
@@ -124,7 +125,8 @@ def table_of(seeds: int = 2, *, lines=LINES, references=REFERENCES, signatures=(
     known = {id: Provenance(None, None, None, {"test/bleu": signature}) for id, signature in defined.items()}
     table = {"name": "t", "rows": ["kernel"], "where": {"task": "translation"}, **requests}
     record = sweep(cells, [each for each in runs if each.seed < seeds], tables=[table], provenance=known)
-    return tables(record, randomise=Translations(record, lines, lambda data: references).randomise)[0]
+    over_sentences = partial(randomise, sweep=record, lines=lines, references=lambda data: references)
+    return tables(record, randomise=over_sentences)[0]
 
 
 def test_the_selected_runs_are_compared() -> None:

@@ -23,19 +23,19 @@ from kdx.report.writers.csv import to_csv
 from kdx.report.writers.json import to_json
 from kdx.report.writers.latex import to_latex
 from kdx.report.writers.markdown import to_markdown
-from kdx.report.writers.text import TextSheet, TextTable
+from kdx.report.writers.text import TextSheet, text_table
 from kdx.store.records import RunState
 
 
 def drawn(table: Table, width: int = 80) -> str:
     stream = io.StringIO()
-    Console(file=stream, width=width, color_system=None).print(TextTable(table))
+    Console(file=stream, width=width, color_system=None).print(text_table(table))
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
 def styled(table: Table) -> str:
     stream = io.StringIO()
-    Console(file=stream, width=80, force_terminal=True, color_system="truecolor").print(TextTable(table))
+    Console(file=stream, width=80, force_terminal=True, color_system="truecolor").print(text_table(table))
     return stream.getvalue()
 
 
@@ -152,7 +152,7 @@ def test_listings_follow_the_table_and_fold_rather_than_cut() -> None:
     runs = [*seeded("a", 30.0, 31.0, 32.0), *seeded("b", 30.5, 31.0, 31.0)]
     (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}]))
     stream = io.StringIO()
-    Console(file=stream, width=60, color_system=None).print(TextTable(table, statistics=True))
+    Console(file=stream, width=60, color_system=None).print(text_table(table, statistics=True))
     text = stream.getvalue()
     assert ": each cell over its seeds" in text and ": differences from the best of the column" in text
     assert "Each cell" not in drawn(table)

@@ -4,7 +4,6 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -79,31 +78,24 @@ class Linked(NamedTuple):
     href: str = ""
 
 
-@dataclass(frozen=True)
-class LivePage:
-    """What a page of `kdx serve` shows."""
+def live_page(
+    title: str,
+    links: Sequence[tuple[str, str]],
+    *,
+    texts: Sequence[tuple[str, str]] = (),
+    **shown: Any,
+) -> str:
+    """Return a page of `kdx serve`, which asks for itself anew while somebody looks at it.
 
-    title: str
-    links: Sequence[tuple[str, str]]
-    """Address and text of other pages."""
-    lead: str = ""
-    done: int = 0
-    total: int = 0
-    """Runs that are over, and all of them."""
-    lists: Sequence[Mapping[str, Any]] = ()
-    """Each with `title`, `headers` and `rows` of `Linked`."""
-    texts: Sequence[tuple[str, str]] = ()
-    """Title and lines."""
-    report: Markup = field(default_factory=Markup)
-    made: str = ""
-    """Changes when the report does."""
-
-
-def live_page(page: LivePage) -> str:
-    """Return a page that asks for itself anew while somebody looks at it."""
-    shown = {each.name: getattr(page, each.name) for each in fields(page)}
-    shown["texts"] = [{"title": title, "lines": escape(spelled_out(lines, keep="\n\t"))} for title, lines in page.texts]
-    return _rendered("live.html", "page.js", "live.js", **shown)
+    Args:
+        links: address and text of other pages.
+        texts: title and lines.
+        shown: `lead`; `done` and `total`, the runs that are over and all of them; `lists`, each with `title`, `headers`
+            and `rows` of `Linked`; `report`, and `made`, which changes when the report does.
+    """
+    escaped = [{"title": name, "lines": escape(spelled_out(lines, keep="\n\t"))} for name, lines in texts]
+    page = {"title": title, "links": links, "texts": escaped, **shown}
+    return _rendered("live.html", "page.js", "live.js", **page)
 
 
 def _report(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> dict[str, Any]:
