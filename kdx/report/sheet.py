@@ -1,6 +1,6 @@
 """A sheet: the one shape of everything in rows and columns, between what computes it and what writes it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -102,32 +102,22 @@ def sign(mark: Mark | None) -> str:
     return _SIGNS.get(mark, "") if mark else ""
 
 
-def means(scores: Sequence[Score], blank: str = " ") -> list[str]:
-    """The mean beside the score in each place of a column, in one width; empty where the column has none.
+def lined_up(scores: Sequence[Score], blank: str = " ") -> Iterator[tuple[Score, str, str]]:
+    """Each place of a column of scores, with the mean beside the score, and the text to their right: spread, n, note.
 
     Args:
         blank: pads numbers so that they line up; it is as wide as a digit.
     """
-    width = max((len(score.mean) for score in scores), default=0)
-    return [score.mean.rjust(width, blank) if score.aligned else "" for score in scores]
-
-
-def beside_scores(scores: Sequence[Score], blank: str = " ") -> list[str]:
-    """The text to the right of the score, and of the mean, in each place of a column: spread, n and note.
-
-    Args:
-        blank: see `means`.
-    """
+    mean = max((len(score.mean) for score in scores), default=0)
     sd, n = (max((len(getattr(score, name)) for score in scores if score.aligned), default=0) for name in ("sd", "n"))
-
-    def beside(score: Score) -> str:
+    for score in scores:
         if not score.aligned:
-            return score.note
+            yield score, "", score.note
+            continue
         parts = [f"{'±' if score.sd else blank} {score.sd.rjust(sd, blank)}"] * bool(sd)
         parts += [score.n.rjust(n, blank)] * bool(n)
-        return f"{' '.join(parts)}{f'  {score.note}' if score.note else ''}".rstrip()
-
-    return [beside(score) for score in scores]
+        beside = f"{' '.join(parts)}{f'  {score.note}' if score.note else ''}".rstrip()
+        yield score, score.mean.rjust(mean, blank), beside
 
 
 def unless_repeated(headers: Sequence[Sequence[str]], index: int) -> list[str]:

@@ -76,7 +76,12 @@ def word_of(factor: str, word: str) -> str:
 
 def place(layout: "Layout", at: "Address") -> str:
     """The words of a place's row and column, joined."""
-    return LEVELS.join(word_of(factor, word) for factor, word in layout.header(at).items())
+    return in_levels(layout.header(at))
+
+
+def in_levels(words: Mapping[str, str]) -> str:
+    """The words of factors as the levels of a header, such as `rbf / width 128`."""
+    return LEVELS.join(word_of(factor, word) for factor, word in words.items())
 
 
 def setting(words: Mapping[str, str]) -> str:

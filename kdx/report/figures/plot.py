@@ -67,11 +67,6 @@ class Plot:
     direction: Direction | None = None
     """The good end of the values, if it is known."""
 
-    @property
-    def has_bands(self) -> bool:
-        """Whether some point has a range."""
-        return any(point.low < point.high for series in self.series for point in series.points)
-
     def spanned(self) -> "Plot | None":
         """The plot with both of its ranges set; None where it has no point."""
         x = self.x_span or scale([point.x for series in self.series for point in series.points])

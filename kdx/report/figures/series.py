@@ -10,7 +10,7 @@ from kdx.report.selection.searched import SearchedCell
 from kdx.report.sheets.searches import value_in_words
 from kdx.report.statistics.metric import Metric
 from kdx.report.tables import Table
-from kdx.report.wording import LEVELS, word_of
+from kdx.report.wording import in_levels
 from kdx.store.records import TrialState
 
 LENGTH = f"{EVALUATION}.length"
@@ -27,7 +27,7 @@ def over_length(table: Table) -> Iterator[Plot]:
         words = dict(layout.header(at))
         length, scores = words.pop(LENGTH), [seed.score for seed in cell.seeds if seed.score is not None]
         if length.isdigit() and cell.value is not None and all(map(isfinite, (cell.value, *scores))):
-            group = LEVELS.join(word_of(factor, word) for factor, word in words.items())
+            group = in_levels(words)
             point = Point(float(length), cell.value, min(scores), max(scores))
             groups.setdefault(cell.metric, {}).setdefault(group, []).append(point)
     for metric, its_groups in groups.items():

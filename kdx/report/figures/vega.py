@@ -113,7 +113,7 @@ def chart(
     # A description of Vega's own would be an expression in which a name could spell control characters.
     encoding = {"x": x, "y": y, "color": colour, "description": {"field": "name"}}
     layers: list[dict[str, Any]] = []
-    if plot.has_bands:
+    if any(point.low < point.high for series in plot.series for point in series.points):
         band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
         layers.append({"mark": {"type": "area", "opacity": 0.15, "aria": False}, "encoding": band})
     if plot.joined:

@@ -72,8 +72,10 @@ class RecordedRuns:
         self._cells: dict[tuple[str, str | None], Cell | None] = {}
         recorded = dict.fromkeys(factor for record in self._records.values() for factor in record.spec.words)
         others = tuple(factor for factor in recorded if factor not in factors())
-        # A choice of one layer is an option only if it is one of its own words.
-        self.options = frozenset((*known_options(), *(each for each in others if _is_option(each))))
+        # Other factors than those of kdx are options of custom words or of the words of one layer, unless they choose one.
+        layers = {factor: in_layer(factor) for factor in others}
+        own = (factor for factor, (layer, name) in layers.items() if not layer or name in known_options())
+        self.options = frozenset((*known_options(), *own))
         """The options of words, which a cell without such a word lacks."""
         self.factors = (*factors(), *others)
 
@@ -230,12 +232,6 @@ def following(named: Iterable[str]) -> frozenset[str]:
     return frozenset(in_layers) | {
         factor for factor, facts in table.factors().items() if not named.isdisjoint(facts.follows)
     }
-
-
-def _is_option(factor: str) -> bool:
-    """Return whether a factor that kdx itself does not have is an option, of a custom word or of a layer's word."""
-    layer, own = in_layer(factor)
-    return not layer or own in known_options()
 
 
 def contrasted_cells(

@@ -168,10 +168,11 @@ def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
     cells = {
         id(contrast): contrasted_cells(contrast, runs, varied, paired=claim.pairs is not None) for contrast in contrasts
     }
-    reasons = {
-        id(contrast): _without_cells(() if cells[id(contrast)] else kept_apart(contrast, runs))
-        for contrast in contrasts
-    }
+    reasons = {}
+    for contrast in contrasts:
+        apart = () if cells[id(contrast)] else kept_apart(contrast, runs)
+        differ = f": the closest cells of both sides also differ in {', '.join(apart)}" if apart else ""
+        reasons[id(contrast)] = f"{NO_CELLS}{differ}"
 
     def in_setting(key: str, words: Mapping[str, str]) -> SettingVerdict:
         outcomes: list[ContrastOutcome] = []
@@ -198,10 +199,6 @@ def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
         return Answer(claim, tuple(in_setting(key, words) for key, words in settings.items()))
     nothing = tuple(untested(contrast, _WHOLE) for contrast in contrasts)
     return Answer(claim, (SettingVerdict({}, Verdict.NOT_TESTED, nothing),))
-
-
-def _without_cells(apart: Sequence[str]) -> str:
-    return f"{NO_CELLS}: the closest cells of both sides also differ in {', '.join(apart)}" if apart else NO_CELLS
 
 
 def _speaks_of(part: Rule | Contrast, recipe: Mapping[str, str]) -> bool:

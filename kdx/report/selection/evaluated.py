@@ -10,7 +10,7 @@ from functools import cached_property
 
 from kdx.components.registry import meant_by
 from kdx.errors import KdxError
-from kdx.grid.evaluations import AskedEvaluation, ResolvedEvaluation, resolve_evaluation
+from kdx.grid.evaluations import ResolvedEvaluation, resolve_evaluation
 from kdx.grid.plan import Plan
 from kdx.grid.table_layout import SWEEP, evaluated
 from kdx.store.records import CellRecord, DocumentRecord, EvaluationRecord, RunRecord, SweepRecord
@@ -48,7 +48,7 @@ def evaluated_cells(sweep: SweepRecord) -> tuple[EvaluatedCell, ...]:
 
     Each of several joined sweeps asks for evaluations of its own cells.
     """
-    requests = {part.name: _requests(part) for part in sweep.joins or (sweep,)}
+    requests = {part.name: Plan.recorded(part.name, (), part.grid).evaluations for part in sweep.joins or (sweep,)}
     evaluations = []
     for cell in sweep.cells:
         wanted = requests[cell.labels[SWEEP] if sweep.joins else sweep.name]
@@ -64,7 +64,3 @@ def evaluated_cells(sweep: SweepRecord) -> tuple[EvaluatedCell, ...]:
                 record = replace(cell, id=f"{cell.id}-{evaluation.id[:8]}", labels=labels, spec=as_read)
                 evaluations.append(EvaluatedCell(record, cell.id, evaluation, made))
     return tuple(evaluations)
-
-
-def _requests(sweep: SweepRecord) -> list[AskedEvaluation]:
-    return list(Plan.recorded(sweep.name, (), sweep.grid).evaluations)

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite, log
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from pydantic import ValidationError
 
@@ -118,19 +119,12 @@ class SearchedCell:
     def _allowed(self, name: str, edge: Edge, values: Iterable[float]) -> Edge | None:
         """The edge with the first of these values that a cell may have beyond it; None if it may have none of them."""
         whole = isinstance(self.winner.parameters[name], int)
-        for value in values:
-            parameters = {**self.winner.parameters, name: int(value) if whole else value}
-            if value != edge.end and self._is_cell(parameters):
+        components = {name: sha256 for (_, name), sha256 in self.search.components.items()}
+        for value in (value for value in values if value != edge.end):
+            with meant_by(components), suppress(ValidationError):
+                self.search.cell({**self.winner.parameters, name: int(value) if whole else value})
                 return replace(edge, beyond=None if edge.beyond is None else value)
         return None
-
-    def _is_cell(self, parameters: Mapping[str, Any]) -> bool:
-        with meant_by({name: sha256 for (_, name), sha256 in self.search.components.items()}):
-            try:
-                self.search.cell(parameters)
-            except ValidationError:
-                return False
-        return True
 
 
 def searched(record: SearchRecord, metric: Metric) -> SearchedCell | None:

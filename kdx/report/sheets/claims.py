@@ -100,14 +100,13 @@ def not_tested(answers: Sequence[Answer], options: str = "") -> Iterator[Sheet]:
         for text in _missing(answer.settings[0])
         if not answer.claim.grids or any(outcome.reason != NO_CELLS for outcome in answer.settings[0].outcomes)
     ]
-    yield Sheet(
-        title=f"{Verdict.NOT_TESTED.capitalize()}: no contrast has runs of both sides",
-        key=(Verdict.NOT_TESTED,),
-        headers=("claim", "statement", "tested by"),
-        names=3,
-        rows=tuple((answer.claim.id, answer.claim.statement, _tested_by(answer.claim, options)) for answer in untested),
-        notes=tuple(notes),
-    )
+    columns = [
+        ("claim", [answer.claim.id for answer in untested]),
+        ("statement", [answer.claim.statement for answer in untested]),
+        ("tested by", [_tested_by(answer.claim, options) for answer in untested]),
+    ]
+    title = f"{Verdict.NOT_TESTED.capitalize()}: no contrast has runs of both sides"
+    yield listing(title, (Verdict.NOT_TESTED,), columns, [], notes)
 
 
 def _tested_by(claim: Claim, options: str) -> str:
@@ -118,38 +117,28 @@ def _claim(claim: Claim, verdict: SettingVerdict, *, first: bool) -> Sheet:
     with_cells = [outcome for outcome in verdict.outcomes if outcome.cells]
     levels = {outcome.level for outcome in with_cells}
     same = len(levels) == 1
-    at_level = f"{100 * levels.pop():.4g}% interval" if same else "interval"
-    names = contrast_names(with_cells, verdict.setting)
-    rows: list[tuple[str, ...]] = []
-    for outcome, name in zip(with_cells, names, strict=True):
-        assert outcome.cells
-        rows.append(
-            (
-                name,
-                _expected(outcome.contrast),
-                difference(outcome.estimate.value, outcome.cells.metric) if outcome.estimate else "–",
-                _interval(outcome, named=not same),
-                str(outcome.cells.n),
-                str(outcome.verdict),
-                _more(outcome),
-            )
-        )
+    contrasts = contrast_names(with_cells, verdict.setting)
+    names = [("a over b", contrasts), ("expected", [_expected(outcome.contrast) for outcome in with_cells])]
+    estimates = [(outcome.estimate, outcome.metric) for outcome in with_cells]
+    columns = [
+        ("a better by", [difference(each.value, metric) if each and metric else "–" for each, metric in estimates]),
+        (
+            f"{100 * levels.pop():.4g}% interval" if same else "interval",
+            [_interval(outcome, named=not same) for outcome in with_cells],
+        ),
+        ("n", [str(outcome.cells.n) for outcome in with_cells if outcome.cells]),
+        ("verdict", [str(outcome.verdict) for outcome in with_cells]),
+    ]
+    more = [_more(outcome) for outcome in with_cells]
+    columns += [("more seeds", more)] if any(more) else []
     at = f" ({setting(verdict.setting)})" if verdict.setting else ""
     notes = [f"Source: {claim.source}."] if claim.source and first else []
-    rule = _rule(claim.holds, {id(outcome.contrast): name for outcome, name in zip(with_cells, names, strict=True)})
+    rule = _rule(claim.holds, {id(outcome.contrast): name for outcome, name in zip(with_cells, contrasts, strict=True)})
     # Of most claims all contrasts have to hold.
     notes += [f"Needed: {rule[1:-1]}."] if " or " in rule else []
-    headers: tuple[str, ...] = ("a over b", "expected", "a better by", at_level, "n", "verdict", "more seeds")
-    if not any(row[-1] for row in rows):
-        headers, rows = headers[:-1], [row[:-1] for row in rows]
-    return Sheet(
-        title=f"{claim.id}: {verdict}{at}: {claim.statement}",
-        key=(claim.id, *verdict.setting.values()),
-        headers=headers,
-        names=2,
-        rows=tuple(rows),
-        notes=(*notes, *dict.fromkeys(_remarks(verdict, paired=claim.pairs is not None))),
-    )
+    notes += dict.fromkeys(_remarks(verdict, paired=claim.pairs is not None))
+    title = f"{claim.id}: {verdict}{at}: {claim.statement}"
+    return listing(title, (claim.id, *verdict.setting.values()), names, columns, notes)
 
 
 def _rule(rule: Rule, names: Mapping[int, str]) -> str:
@@ -181,18 +170,15 @@ def _contrast(contrast: Contrast) -> str:
         factor for factor in contrast.a.keys() | contrast.b.keys() if contrast.a.get(factor) != contrast.b.get(factor)
     }
     both = differ & contrast.a.keys() & contrast.b.keys()
-    words = [{word for factor in both for word in side[factor].split("+")} for side in (contrast.a, contrast.b)]
-    differ -= following(both) | {factor for factor in differ if _of_one_side(factor, *words)}
+    a, b = ({word for factor in both for word in side[factor].split("+")} for side in (contrast.a, contrast.b))
+    # An option that the words of one side bring along, and those of the other do not, follows from these words.
+    brought = {factor for factor in differ if a.isdisjoint(owners(factor)) != b.isdisjoint(owners(factor))}
+    differ -= following(both) | brought
 
     def side(words: Mapping[str, str]) -> str:
         return " ".join(word_of(factor, word) for factor, word in words.items() if factor in differ)
 
     return f"{side(contrast.a)} over {side(contrast.b)}"
-
-
-def _of_one_side(factor: str, a: set[str], b: set[str]) -> bool:
-    """Whether it is an option that the words of one side bring along, and those of the other do not."""
-    return a.isdisjoint(owners(factor)) != b.isdisjoint(owners(factor))
 
 
 def _expected(contrast: Contrast) -> str:

@@ -16,10 +16,10 @@ from kdx.report.table.comparisons import Difference
 from kdx.report.table.layout import Layout
 from kdx.report.tables import Table
 from kdx.report.wording import (
-    LEVELS,
     correction,
     difference,
     equals,
+    in_levels,
     interval,
     probability,
     rounded,
@@ -193,7 +193,7 @@ def _ratio(estimate: Estimate | None, metric: Metric) -> str:
 def _other(layout: Layout, difference: Difference) -> str:
     """What a cell is compared with, by the words in which the two differ."""
     cell, other = layout.header(difference.at), layout.header(difference.against)
-    return LEVELS.join(word_of(factor, word) for factor, word in other.items() if cell[factor] != word)
+    return in_levels({factor: word for factor, word in other.items() if cell[factor] != word})
 
 
 def _within_margin(compared: Difference) -> str:

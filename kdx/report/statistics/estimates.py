@@ -87,7 +87,7 @@ class Estimate:
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
         """The confidence interval by Student's t."""
         level = self.look.alone(level) if self.look else level
-        half = _quantile(self.df, (1 + level) / 2) * self.error
+        half = float(special.stdtrit(self.df, (1 + level) / 2)) * self.error
         return self.value - half, self.value + half
 
     @property
@@ -145,7 +145,7 @@ class Estimate:
         def shown(seeds: int) -> bool:
             df = max(1.0, self.df * (seeds - 1) / max(n - 1, 1))
             error = hypot(over_seeds * sqrt(n / seeds), self.over_documents)
-            half = _quantile(df, (1 + level) / 2) * error
+            half = float(special.stdtrit(df, (1 + level) / 2)) * error
             return _tail(low + half - self.value, error, df) - _tail(high - half - self.value, error, df) >= POWER
 
         if not shown(most):
@@ -268,10 +268,6 @@ def minimum_detectable_difference(n: int, comparisons: int = 1, *, sides: int = 
 def detectable_errors(comparisons: int = 1, *, sides: int = 2) -> float:
     """The same in standard errors of the difference, where these are known; arguments as above."""
     return float(special.ndtri(POWER) - special.ndtri((1 - LEVEL) / (sides * comparisons)))
-
-
-def _quantile(df: float, p: float) -> float:
-    return float(special.stdtrit(df, p))
 
 
 def _tail(value: float, error: float, df: float) -> float:

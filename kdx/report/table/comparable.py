@@ -41,17 +41,12 @@ def traits_of(layout: Layout, sweep: SweepRecord) -> dict[Address, tuple[Trait, 
     scored = [at for at, cell in layout.places.items() if cell.scores]
     # If only some cells have facts, those would differ from the others by nothing else.
     recorded = all(facts[at] for at in scored)
-    return {
-        at: (
-            *(
-                _of_facts(cell.metric, known, layout.spec(at))
-                if recorded and (known := facts[at])
-                else _of_spec(layout.spec(at))
-            ),
-            *_of_evaluation(layout.records[cell.id].labels),
-        )
-        for at, cell in layout.places.items()
-    }
+    traits = {}
+    for at, cell in layout.places.items():
+        spec, known = layout.spec(at), facts[at]
+        of_data = _of_facts(cell.metric, known, spec) if recorded and known else _of_spec(spec)
+        traits[at] = (*of_data, *_reading(spec), *_of_evaluation(layout.records[cell.id].labels))
+    return traits
 
 
 @dataclass(frozen=True)
@@ -102,7 +97,7 @@ def _of_facts(metric: Metric, facts: Mapping[str, Any], spec: ResolvedSpec) -> t
         # A token may be rare in one training text and frequent in another of the same vocabulary.
         trained = "/".join(str(spec.value(f"data.{name}")) for name in ("corpus", "train_lines", "seed"))
         traits.append(Trait("training text", trained, trained))
-    return (*traits, *_reading(spec))
+    return tuple(traits)
 
 
 def _of_evaluation(labels: Mapping[str, str]) -> tuple[Trait, ...]:
@@ -114,7 +109,7 @@ def _of_evaluation(labels: Mapping[str, str]) -> tuple[Trait, ...]:
 def _of_spec(spec: ResolvedSpec) -> tuple[Trait, ...]:
     known = dict.fromkeys((*factors(), *spec.words))
     data = [(factor, str(spec.word(factor))) for factor in known if factor.startswith("data.")]
-    return (*(Trait(factor, word, word) for factor, word in data), *_reading(spec))
+    return tuple(Trait(factor, word, word) for factor, word in data)
 
 
 def _reading(spec: ResolvedSpec) -> tuple[Trait, ...]:
@@ -123,11 +118,7 @@ def _reading(spec: ResolvedSpec) -> tuple[Trait, ...]:
         return ()
     length = spec.value("evaluation.length") or spec.value("training.length")
     memory = spec.value("memory" if spec.value("evaluation.memory") is None else "evaluation.memory")
-    context = f"{_streams(spec)} streams, {length} tokens, memory {memory or 0}"
+    tokens = spec.value("training.batch_tokens")  # which a cell of a newer kdx may lack
+    streams = spec.value("evaluation.streams") or (tokens // spec.value("training.length") if tokens else None)
+    context = f"{streams} streams, {length} tokens, memory {memory or 0}"
     return (Trait("evaluation context", context, context),)
-
-
-def _streams(spec: ResolvedSpec) -> int | None:
-    tokens, length = spec.value("training.batch_tokens"), spec.value("training.length")
-    # A cell of a newer kdx may lack these fields.
-    return spec.value("evaluation.streams") or (tokens // length if tokens and length else None)

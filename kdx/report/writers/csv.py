@@ -4,7 +4,7 @@ Columns keep their names and meaning from version to version; most are keys of J
 have full precision; a missing value is an empty field. Names are sanitized, quoted and on one line each.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kdx.grid.table_layout import SWEEP
@@ -41,8 +41,9 @@ def to_csv(tables: Sequence[Table]) -> str:
     """
     rows = [row for table in tables for row in _rows(table)]
     factors = dict.fromkeys(name for words, _ in rows for name in words)
-    columns = dict.fromkeys(name for _, values in rows for name in values)
-    return _written([{name: {**words, **values}.get(name) for name in (*factors, *columns)} for words, values in rows])
+    columns = [*(factors | dict.fromkeys(name for _, values in rows for name in values))]
+    fields = ([_field({**words, **values}.get(name)) for name in columns] for words, values in rows)
+    return "".join(f"{line}\n" for line in lines([*map(sanitize, columns)], fields)) if rows else ""
 
 
 def _rows(table: Table) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
@@ -91,14 +92,6 @@ def _ends(name: str, interval: Sequence[float] | None) -> dict[str, float | None
     """The columns of the ends of an interval."""
     low, high = interval or (None, None)
     return {f"{name}_low": low, f"{name}_high": high}
-
-
-def _written(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows, all of the same columns."""
-    if not rows:
-        return ""
-    values = ([_field(value) for value in row.values()] for row in rows)
-    return "".join(f"{line}\n" for line in lines([*map(sanitize, rows[0])], values))
 
 
 def _field(value: Any) -> Any:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from kdx.grid.table_layout import NO_CHOICE
-from kdx.report.sheet import Sheet, beside_scores, means
+from kdx.report.sheet import Sheet, lined_up
 from kdx.report.writers.widths import LINES, Column, Piece, cells, divided
 from kdx.sanitize import sanitize
 
@@ -34,7 +34,7 @@ def _column(sheet: Sheet, at: int) -> Column:
             + len(beside)
             + (2 - score.aligned) * bool(beside)
             + signs
-            for score, mean, beside in zip(scores, means(scores), beside_scores(scores), strict=True)
+            for score, mean, beside in lined_up(scores)
         ]
         folded = [f" {word}" for word in header]
     else:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
-from kdx.report.sheet import Score, Sheet, beside_scores, spans
+from kdx.report.sheet import Score, Sheet, lined_up, spans
 from kdx.report.sheets.claims import of_papers
 from kdx.report.sheets.listings import sheets_of
 from kdx.report.tables import Table
@@ -252,7 +252,7 @@ def _scores(places: Sequence[Score]) -> _Column:
     """A column of scores, its numbers aligned."""
     notes = [tex(place.note) if place.aligned else "" for place in places]
     places = [*map(_bare, places)]
-    more = [text.replace("-", "−") for text in beside_scores(places, blank=DIGIT)]
+    more = [text.replace("-", "−") for *_, text in lined_up(places, blank=DIGIT)]
     # Columns of the tabular: scores, means and what follows them, as far as any place has them.
     has_means = any(place.mean for place in places)
     has_more = any(place.aligned and beside for place, beside in zip(places, more, strict=True))

@@ -13,7 +13,7 @@ from kdx.report.figures.text import TextPlot
 from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
-from kdx.report.sheet import Score, Sheet, beside_scores, means, unless_repeated
+from kdx.report.sheet import Score, Sheet, lined_up, unless_repeated
 from kdx.report.sheets.claims import of_papers
 from kdx.report.sheets.listings import sheets_of
 from kdx.report.tables import Table
@@ -120,4 +120,4 @@ def _aligned(column: Sequence[Score]) -> list[Text]:
         line.rstrip()
         return line
 
-    return [text(*place) for place in zip(column, means(column), beside_scores(column), strict=True)]
+    return [text(*place) for place in lined_up(column)]

@@ -10,12 +10,11 @@ from markupsafe import Markup
 from kdx.grid.table_layout import Address
 from kdx.report.figures.plot import Plot, Point, Series, scale
 from kdx.report.figures.series import over_length, over_parameters
-from kdx.report.selection.cells import Seed
 from kdx.report.sheets.scores import cell_anchor, run_anchor
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.audit import PARAMETERS
 from kdx.report.tables import Table
-from kdx.report.wording import LEVELS, difference, interval, place, rounded, setting, word_of
+from kdx.report.wording import difference, in_levels, interval, place, rounded, setting
 from kdx.report.writers.html.charts import CURVE, SCATTER, Mark, dots, forest, plotted, scatter
 from kdx.store.records import SweepRecord
 
@@ -149,21 +148,20 @@ def _scatters(table: Table) -> Iterator[str]:
     groups = _groups(table)
     places = table.layout.places.items()
     for test, validation in dict.fromkeys((cell.metric, cell.selected_by) for cell in table.layout.cells):
-        marks = [
-            Mark(
-                _label(table, at, seed, test, validation, selected=seed.run_id == cell.run_id),
-                f"#{run_anchor(table.layout, cell, seed.run_id)}",
-                seed.run_id == cell.run_id,
-                seed.validation,
-                seed.score,
-                group=groups[at[0]],
-            )
-            for at, cell in places
-            if (cell.metric, cell.selected_by) == (test, validation)
-            for seed in cell.seeds
-            if seed.validation is not None and isfinite(seed.validation)
-            if seed.score is not None and isfinite(seed.score)
-        ]
+        marks = []
+        for at, cell in places:
+            if (cell.metric, cell.selected_by) != (test, validation):
+                continue
+            for seed in cell.seeds:
+                x, y = seed.validation, seed.score
+                if x is not None and isfinite(x) and y is not None and isfinite(y):
+                    is_selected = seed.run_id == cell.run_id
+                    label = (
+                        f"{place(table.layout, at)}, seed {seed.seed}: {rounded(x, validation.name)} on validation, "
+                        f"{rounded(y, test.name)} on test{', selected' if is_selected else ''}"
+                    )
+                    href = f"#{run_anchor(table.layout, cell, seed.run_id)}"
+                    marks.append(Mark(label, href, is_selected, x, y, group=groups[at[0]]))
         # A table of validation scores has no test scores to plot against them.
         if marks and test != validation:
             others, selected = ([mark for mark in marks if mark.filled is filled] for filled in (False, True))
@@ -183,16 +181,8 @@ def _trials(table: Table) -> Iterator[str]:
         for plot in over_parameters(searched)
     ]
     for metric, plot in plots:
-        span = scale(
-            [
-                point.low
-                for other, drawn in plots
-                if other == metric
-                for series in drawn.series
-                for point in series.points
-            ]
-        )
-        yield plotted(replace(plot, y_span=span), CURVE)
+        scores = [point.low for other, drawn in plots if other == metric for point in drawn.series[0].points]
+        yield plotted(replace(plot, y_span=scale(scores)), CURVE)
 
 
 def _expected_best(table: Table) -> Iterator[str]:
@@ -205,24 +195,11 @@ def _expected_best(table: Table) -> Iterator[str]:
         yield plotted(Plot("", "trials", str(metric), tuple(series), logarithmic=True), SCATTER)
 
 
-def _label(table: Table, at: Address, seed: Seed, test: Metric, validation: Metric, *, selected: bool) -> str:
-    assert seed.validation is not None and seed.score is not None
-    return (
-        f"{place(table.layout, at)}, seed {seed.seed}: "
-        f"{rounded(seed.validation, validation.name)} on validation, "
-        f"{rounded(seed.score, test.name)} on test{', selected' if selected else ''}"
-    )
-
-
 def _groups(table: Table) -> list[str]:
     """The group of each row's points: the names of the row, or only the outermost ones where there are too many."""
     for levels in range(len(table.layout.row_factors), 0, -1):
-        groups = [
-            LEVELS.join(
-                word_of(factor, word) for factor, word in zip(table.layout.row_factors, row[:levels], strict=False)
-            )
-            for row in table.layout.rows
-        ]
+        factors = table.layout.row_factors[:levels]
+        groups = [in_levels(dict(zip(factors, row[:levels], strict=True))) for row in table.layout.rows]
         if len(set(groups)) <= _MOST_GROUPS:
             return groups
     return [""] * len(table.layout.rows)
@@ -232,7 +209,7 @@ def _varying(table: Table, places: Sequence[Address]) -> list[str]:
     """The name of each place, without the words that all of them share."""
     headers = [table.layout.header(at) for at in places]
     varying = [factor for factor in headers[0] if len({header[factor] for header in headers}) > 1] if headers else []
-    return [LEVELS.join(word_of(factor, header[factor]) for factor in varying or header) for header in headers]
+    return [in_levels({factor: header[factor] for factor in varying or header}) for header in headers]
 
 
 def _forests(table: Table) -> Iterator[str]:

@@ -16,7 +16,7 @@ from kdx.report.figures.vega import AttentionMap
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
 from kdx.report.selection.cells import Cell, Seed
-from kdx.report.sheet import Score, Sheet, beside_scores, means, spans
+from kdx.report.sheet import Score, Sheet, lined_up, spans
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.notes import further
 from kdx.report.sheets.scores import cell_anchor, run_anchor, score_or_dash, scores
@@ -234,7 +234,6 @@ def _sheet(sheet: Sheet) -> dict[str, Any]:
 
 
 def _places(column: Sequence[Score]) -> list[dict[str, Any]]:
-    beside = zip(column, means(column, blank=_DIGIT), beside_scores(column, blank=_DIGIT), strict=True)
     # The texts are of kdx alone, and their blanks align them.
     return [
         {
@@ -243,7 +242,7 @@ def _places(column: Sequence[Score]) -> list[dict[str, Any]]:
             "mean": escape(mean),
             "beside": escape(more),
         }
-        for score, mean, more in beside
+        for score, mean, more in lined_up(column, blank=_DIGIT)
     ]
 
 
