@@ -78,10 +78,7 @@ def test_what_is_nowhere_is_refused_with_what_there_is(grid):
 
 
 def test_a_misspelt_name_has_the_nearest_as_its_hint():
-    with pytest.raises(
-        Faults,
-        match=r"no grid `quickstrt`\n  allowed: a YAML file, or the name of a shipped one\n  hint: did you mean `quickstart`",
-    ):
+    with pytest.raises(Faults, match=r"no grid `quickstrt`\n  allowed: .*\n  hint: did you mean `quickstart`"):
         shipped.find("quickstrt")
 
 
