@@ -72,7 +72,7 @@ class RecordedRuns:
         self._cells: dict[tuple[str, str | None], Cell | None] = {}
         recorded = dict.fromkeys(factor for record in self._records.values() for factor in record.spec.words)
         others = tuple(factor for factor in recorded if factor not in factors())
-        # Other factors than those of kdx are options of custom words, or of the words of one layer; a choice of one is not.
+        # Other factors than those of kdx are options, of custom words or of one layer's; a choice of one layer is none.
         layers = {factor: in_layer(factor) for factor in others}
         own = (factor for factor, (layer, name) in layers.items() if not layer or name in known_options())
         self.options = frozenset((*known_options(), *own))
