@@ -22,7 +22,7 @@ cause the error share it (Bonferroni): parts of `any` share the 5% of "holds", p
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
@@ -67,6 +67,7 @@ class Errors(NamedTuple):
     does_not_hold: float
 
 
+_DECIDED = (Verdict.HOLDS, Verdict.DOES_NOT_HOLD)
 _WHOLE = Errors(1 - LEVEL, 1 - LEVEL)
 
 
@@ -84,6 +85,8 @@ class ContrastOutcome:
     more: int | None = None
     """Number of further seeds that would decide with probability 0.8, if the difference stays; None if no number would,
     or if the contrast is decided."""
+    toward: Verdict | None = None
+    """What they would decide; None if `more` is, or if the seeds allow no estimate yet."""
     reason: str = ""
     """Why the contrast cannot be decided, such as `no such cells`; empty where the intervals show it."""
 
@@ -110,6 +113,10 @@ class ContrastOutcome:
             return None
         return rate_difference(self.cells.diverged[::-1], self.cells.ended[::-1])
 
+    def after(self, seeds: int, guess: Verdict) -> Verdict:
+        """The verdict to expect after so many further seeds; `guess` where the direction is unknown."""
+        return (self.toward or guess) if self.more is not None and self.more <= seeds else self.verdict
+
 
 @dataclass(frozen=True)
 class SettingVerdict:
@@ -120,21 +127,14 @@ class SettingVerdict:
     empty where no setting has cells for any of its contrasts."""
     verdict: Verdict
     outcomes: tuple[ContrastOutcome, ...]
+    more: int | None = None
+    """Number of further seeds that would decide the claim, if the differences stay; None if seeds alone cannot."""
 
     @property
     def confounders(self) -> tuple[str, ...]:
         """The confounders of all contrasts that hold."""
         held = (outcome.cells for outcome in self.outcomes if outcome.verdict is Verdict.HOLDS)
         return tuple(dict.fromkeys(factor for cells in held if cells for factor in cells.confounders))
-
-    @property
-    def more(self) -> int | None:
-        """Number of further seeds that would decide every undecided contrast; None if seeds alone cannot."""
-        undecided = [
-            outcome.more for outcome in self.outcomes if outcome.verdict in (Verdict.CANNOT_TELL, Verdict.NOT_TESTED)
-        ]
-        known = [more for more in undecided if more is not None]
-        return max(known) if known and len(known) == len(undecided) else None
 
     def __str__(self) -> str:
         """The verdict with its confounders, such as `holds, confounded by memory`."""
@@ -153,6 +153,10 @@ class Answer:
     def tested(self) -> tuple[SettingVerdict, ...]:
         """The settings that have cells for one of its contrasts."""
         return tuple(setting for setting in self.settings if setting.verdict is not Verdict.NOT_TESTED)
+
+
+_Verdicts = Callable[[int, Verdict], Verdict]
+"""As `ContrastOutcome.after`, of a part of a claim."""
 
 
 def answers(claims: Iterable[Claim], sweeps: Sequence[SweepRecord]) -> list[Answer]:
@@ -177,17 +181,21 @@ def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
     def in_setting(key: str, words: Mapping[str, str]) -> SettingVerdict:
         outcomes: list[ContrastOutcome] = []
 
-        def verdict_on(part: Rule | Contrast, errors: Errors) -> Verdict:
+        def compare(part: Rule | Contrast, errors: Errors) -> _Verdicts:
             if isinstance(part, Rule):
                 parts = [inner for inner in part.parts if _speaks_of(inner, json.loads(key)[0])]
                 holds, does_not = errors
                 shared = Errors(holds / len(parts), does_not) if part.any else Errors(holds, does_not / len(parts))
-                return _together([verdict_on(inner, shared) for inner in parts], any=bool(part.any))
+                verdicts = [compare(inner, shared) for inner in parts]
+                return lambda *later: _together([verdict(*later) for verdict in verdicts], any=bool(part.any))
             compared = cells[id(part)].get(key)
             outcomes.append(decide(compared, errors) if compared else untested(part, errors))
-            return outcomes[-1].verdict
+            return outcomes[-1].after
 
-        return SettingVerdict(words, verdict_on(claim.holds, _WHOLE), tuple(outcomes))
+        verdict = compare(claim.holds, _WHOLE)
+        numbers = sorted({outcome.more for outcome in outcomes if outcome.more})
+        deciding = (more for more in numbers if all(verdict(more, guess) in _DECIDED for guess in _DECIDED))
+        return SettingVerdict(words, verdict(0, Verdict.CANNOT_TELL), tuple(outcomes), next(deciding, None))
 
     def untested(contrast: Contrast, errors: Errors) -> ContrastOutcome:
         return ContrastOutcome(contrast, Verdict.NOT_TESTED, errors, reason=reasons[id(contrast)])
@@ -231,7 +239,8 @@ def decide(cells: ContrastedCells, errors: Errors) -> ContrastOutcome:
     verdict = _by_rates(contrast, diverged, ended, errors) if any(diverged) else None
     contrary = verdict is None and estimate is not None and _contrary(cells, estimate)
     level = max(level for *_, level in regions)
-    more = None
+    more: int | None = None
+    toward: Verdict | None = None
     if verdict is None and estimate and not contrary:
         for possible, low, high, at in regions:
             below, above = estimate.interval(at)
@@ -239,11 +248,13 @@ def decide(cells: ContrastedCells, errors: Errors) -> ContrastOutcome:
                 verdict, level = possible, at
                 break
         else:
-            more = _more_scores(regions, estimate, cells.n)
+            more, toward = _more_scores(regions, estimate, cells.n)
+    elif verdict is None and any(diverged):
+        more, toward = _more_rates(contrast, diverged, ended, errors)
     elif verdict is None:
-        more = _more_rates(contrast, diverged, ended, errors) if any(diverged) else max(1, 2 - cells.n)
+        more = max(1, 2 - cells.n)
     reason = _SURVIVORS if contrary else "" if estimate or any(diverged) else _without_spread(cells)
-    return ContrastOutcome(contrast, verdict or Verdict.CANNOT_TELL, errors, cells, level, more, reason)
+    return ContrastOutcome(contrast, verdict or Verdict.CANNOT_TELL, errors, cells, level, more, toward, reason)
 
 
 def _by_rates(contrast: Contrast, diverged: tuple[int, int], ended: tuple[int, int], errors: Errors) -> Verdict | None:
@@ -292,20 +303,28 @@ def _without_spread(cells: ContrastedCells) -> str:
     return "a cell has a single seed"
 
 
-def _more_scores(regions: Sequence[_Region], estimate: Estimate, n: int) -> int | None:
-    """Number of seeds to add so that the interval decides, if the difference stays what it is."""
-    needed = [estimate.seeds_to_show(low, high, max(n, 1), level) for _, low, high, level in regions]
-    known = [seeds for seeds in needed if seeds is not None]
-    return max(1, min(known) - n) if known else None
+def _more_scores(regions: Sequence[_Region], estimate: Estimate, n: int) -> tuple[int | None, Verdict | None]:
+    """Number of seeds to add so that the interval decides, if the difference stays what it is, and what it decides."""
+    needed = [
+        (seeds, verdict)
+        for verdict, low, high, level in regions
+        if (seeds := estimate.seeds_to_show(low, high, max(n, 1), level)) is not None
+    ]
+    if not needed:
+        return None, None
+    seeds, verdict = min(needed)
+    return max(1, seeds - n), verdict
 
 
-def _more_rates(contrast: Contrast, diverged: tuple[int, int], ended: tuple[int, int], errors: Errors) -> int | None:
-    """Number of runs to add on each side so that the rates decide, if they stay what they are."""
+def _more_rates(
+    contrast: Contrast, diverged: tuple[int, int], ended: tuple[int, int], errors: Errors
+) -> tuple[int | None, Verdict | None]:
+    """Number of runs to add on each side so that the rates decide, if they stay what they are, and what they decide."""
     more = 1
     while more < _MOST_RUNS:
         runs = (ended[0] + more, ended[1] + more)
         hits = (round(diverged[0] / ended[0] * runs[0]), round(diverged[1] / ended[1] * runs[1]))
-        if _by_rates(contrast, hits, runs, errors):
-            return more
+        if verdict := _by_rates(contrast, hits, runs, errors):
+            return more, verdict
         more += max(1, more // 4)
-    return None
+    return None, None

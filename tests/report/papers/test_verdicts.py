@@ -192,13 +192,16 @@ def test_parts_that_could_each_bring_a_verdict_about_share_its_five_percent() ->
     assert errors(claim(any_of, first)) == [*[shared(0.025, 0.025)] * 2, shared(0.05, 0.025)]
 
 
-def test_a_claim_needs_as_many_more_as_its_neediest_part_as_far_as_seeds_can_tell() -> None:
+def test_a_claim_needs_as_many_more_seeds_as_decide_its_rule() -> None:
     close = contrast("exponential", "polynomial", expect="equivalent", margin=0.3)
     closer = contrast("exponential", "polynomial", expect="equivalent", margin=0.2)
     far = kernels([40.1, 41.4, 39.8, 40.9], EXP, [29.4, 30.3, 29.7, 30.2])
     verdict = finding(claim(close, closer, PARTS[HOLDS]), *far)
     wanted = [outcome.more for outcome in verdict.outcomes if outcome.verdict is UNKNOWN]
     assert len(wanted) == 2 and None not in wanted and verdict.more == max(each for each in wanted if each)
+    least, most = sorted(each for each in wanted if each)
+    one_suffices = finding(claim(close, closer, any=True), *far)
+    assert {outcome.toward for outcome in one_suffices.outcomes} == {HOLDS} and least <= one_suffices.more < most
     assert finding(claim(close, PARTS[UNTESTED]), *far).more is None
 
 
