@@ -223,7 +223,7 @@ def _progress() -> Iterator[Progress]:
 
 app = group_of(
     "Prepare real text, and list or show corpora.",
-    "Data lies in KDX_DATA, by default ~/.local/share/kdx.",
+    "Example: kdx data prepare multi30k. Data lies in KDX_DATA, by default ~/.local/share/kdx.",
     prepare=prepare,
     list_=list_,
     info=info,

@@ -142,7 +142,7 @@ def _as_json(imported: Imported, brought: Brought) -> dict[str, object]:
 
 app = group_of(
     "Check, back up and import results databases.",
-    "For the files of runs too: kdx doctor, kdx gc.",
+    "Example: kdx db backup copy.db. For the files of runs: kdx doctor, kdx gc.",
     check=check,
     backup=backup,
     import_=import_,

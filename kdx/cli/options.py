@@ -167,14 +167,18 @@ def at_a_time_options(
 
 def run_options(
     keep_state: Annotated[
-        bool, _hardware("--keep-state", help="Keep what a run of more steps continues.")
+        bool, _hardware("--keep-state", help="Keep the optimiser's state, to train longer later.")
     ] = RunOptions.keep_state,
     hang_after: Annotated[
         float, _hardware("--hang-after", metavar="SECONDS", min=1, help="Stop and retry a run without a sign of life.")
     ] = RunOptions.hang_after,
     if_changed: Annotated[
         IfChanged,
-        _hardware("--if-changed", metavar="refuse|restart|continue", help="Choose for runs that began otherwise."),
+        _hardware(
+            "--if-changed",
+            metavar="refuse|restart|continue",
+            help="If torch, code or machine changed meanwhile.",
+        ),
     ] = RunOptions.if_changed,
 ) -> RunOptions:
     """Return the options of all runs of a command."""

@@ -51,7 +51,8 @@ def worker(
         typer.Option(
             "--leave-unlike",
             metavar="10m",
-            help="How long to leave runs to others that began under other conditions, or whose checkpoint is not here.",
+            help="How long to leave runs to other workers that began on another machine or code, or whose checkpoint"
+            " is not here.",
         ),
     ] = "10m",
 ) -> None:
