@@ -72,7 +72,8 @@ def _short(verdict: SettingVerdict) -> str:
     """A verdict in a few words; what it is confounded by stands at the claim."""
     if verdict.verdict is Verdict.HOLDS and verdict.confounders:
         return CONFOUNDED
-    more = f" ({verdict.more:,} more seeds)" if verdict.verdict is Verdict.CANNOT_TELL and verdict.more else ""
+    seeds = "seed" if verdict.more == 1 else "seeds"
+    more = f" ({verdict.more:,} more {seeds})" if verdict.verdict is Verdict.CANNOT_TELL and verdict.more else ""
     return f"{verdict.verdict}{more}"
 
 
