@@ -94,7 +94,7 @@ def test_without_a_log_it_is_said_why(folder):
     assert "its files were removed" in refused("logs", str(third.id)).problem
     assert "its files were removed" in refused("logs", "-f", str(third.id)).problem
     assert refused("logs", "99").problem == "there is no run 99"
-    assert refused("logs", "tiny").problem == "`tiny` is no run"
+    assert refused("logs", "tiny").problem == "`tiny` is not the number of a run"
 
 
 def test_no_link_is_followed(folder):

@@ -122,7 +122,7 @@ def test_runs_are_tried_again_by_jobs_of_slurm(ran, monkeypatch):
 
 def test_a_whole_sweep_is_not_done_again_by_mistake(ran):
     completed(planned(2)[0])
-    assert refused("retry", "tiny").problem == "no condition chooses runs of `tiny`"
+    assert refused("retry", "tiny").problem == "which runs of `tiny`? No condition is given"
     assert "there is no run to train again" in typed("retry", "tiny", "--stale").stderr
     assert ran == []
 

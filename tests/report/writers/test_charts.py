@@ -80,7 +80,7 @@ def test_of_many_seeds_a_scatter_draws_some(monkeypatch) -> None:
         captions += [
             figure["caption"]
             for figure in figures.figures(table, sweep(cells, runs))
-            if "a point a seed" in figure["caption"]
+            if "one point per seed" in figure["caption"]
         ]
     assert [(len(marks), sum(mark.filled for mark in marks)) for marks in drawn] == [(4, 2), (4 + 2, 2)]
     assert ["some stand for all" in caption for caption in captions] == [False, True]
