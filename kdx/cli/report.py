@@ -19,7 +19,7 @@ from kdx.cli.options import OnlyTable, TableFormat, Tables
 from kdx.cli.suggest import computing_options, resume, retry
 from kdx.cli.wording import choices_of, count_of
 from kdx.errors import KdxError, did_you_mean, shortened
-from kdx.report.figures.vega import AttentionMap
+from kdx.report.figures.charts import AttentionMap
 from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import load_paper
 from kdx.report.selection.best_seed import selected_runs

@@ -137,7 +137,7 @@ class Pages:
             lists.append({"title": "Runs that are not over, or failed", "headers": headers, "rows": listed})
         return live_page(
             name,
-            [*_LINKS, (_address("claims", name), "Claims")],
+            [*_LINKS, ("Claims", _address("claims", name))],
             lead="; ".join(filter(None, [states(status), left])),
             done=over,
             total=total,
@@ -148,13 +148,13 @@ class Pages:
 
     def _claims(self, database: Database, name: str, *, whole: bool) -> str:
         part, made = self._part(f"claims {name}", database, name, self._verdicts, whole=whole)
-        links = [*_LINKS, (_address("sweep", name), name)]
+        links = [*_LINKS, (name, _address("sweep", name))]
         return live_page(f"Claims, by the runs of {name}", links, report=part, made=made)
 
     def _run(self, database: Database, run_id: int, *, whole: bool) -> str:
         shown = shown_run(database, run_id)
         sweeps = [each["sweep"] for each in shown.record["sweeps"]]
-        links = [*_LINKS, *((_address("sweep", sweep), sweep) for sweep in sweeps)]
+        links = [*_LINKS, *((sweep, _address("sweep", sweep)) for sweep in sweeps)]
         log = log_end(database, run_id, _LOG)
         drawn = curves_of(database, [run_id], shown.panels[0].metrics).get(run_id, {})
         plots = (curves_plot(name, [(name, curve)]) for name, curve in drawn.items())
@@ -209,7 +209,7 @@ class Pages:
         return claims_part(decided)
 
 
-_LINKS = [("/", "Sweeps")]
+_LINKS = [("Sweeps", "/")]
 
 
 def _address(kind: str, name: object) -> str:
@@ -218,7 +218,7 @@ def _address(kind: str, name: object) -> str:
 
 def _row(kind: str, name: object, *others: object) -> list[Linked]:
     """Return a row of a list that leads to the page of its first entry."""
-    return [Linked(str(name), _address(kind, name)), *(Linked(str(each)) for each in others)]
+    return [(str(name), _address(kind, name)), *((str(each), "") for each in others)]
 
 
 def _workers(status: SweepStatus) -> list[list[Linked]]:

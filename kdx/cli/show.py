@@ -17,9 +17,9 @@ from kdx.cli.wording import count_of, counts_of, notes_in_words, numbers_of, sho
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.cell_selector import word
 from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.report.figures.charts import FORMATS, figure
 from kdx.report.figures.plot import NamedCurve, Plot, curves_plot
 from kdx.report.figures.text import MOST_SERIES, TextPlot
-from kdx.report.figures.vega import FORMATS, figure
 from kdx.report.folder import write_new_file
 from kdx.report.selection.best_seed import best_seed
 from kdx.sanitize import sanitize, spelled_out

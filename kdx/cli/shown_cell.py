@@ -21,7 +21,7 @@ from kdx.cli.wording import choices_of, shown_score
 from kdx.report.figures.series import over_parameters
 from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.report.selection.searched import SearchedCell, searched
-from kdx.report.sheets.searches import edge_in_words, value_in_words
+from kdx.report.sheets.listings import edge_in_words, value_in_words
 from kdx.report.statistics.metric import Metric
 from kdx.report.writers.json import search_to_json
 from kdx.sanitize import sanitize

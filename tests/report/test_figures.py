@@ -19,10 +19,10 @@ from rich.console import Console
 from sweeps import metric_of
 
 from kdx.grid.table_layout import Address
+from kdx.report.figures.charts import FORMATS, figure
 from kdx.report.figures.plot import NamedCurve, Plot, Point, Series, curves_plot, is_logarithmic, scale, share, ticks
 from kdx.report.figures.series import LENGTH, over_length, over_parameters
 from kdx.report.figures.text import MOST_SERIES, TextPlot
-from kdx.report.figures.vega import FORMATS, figure
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.layout import Layout
 from kdx.report.tables import Table

@@ -19,8 +19,7 @@ from kdx.report.papers.published_comparison import compare_with_published
 from kdx.report.papers.verdicts import Answer, answers
 from kdx.report.sheet import Sheet
 from kdx.report.sheets.claims import claim, not_tested, summary
-from kdx.report.sheets.listings import listings
-from kdx.report.sheets.searches import tuned_settings
+from kdx.report.sheets.listings import listings, tuned_settings
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.bleu_randomisation import Randomisation
 from kdx.report.tables import Table, tables

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from kdx.report.made_by import MadeBy
 from kdx.report.sheet import Sheet
 from kdx.report.writers import Format, writer
-from kdx.report.writers.fit import are_words, fit
 from kdx.report.writers.settings import as_yaml
+from kdx.report.writers.text import are_words, fit
 
 words = st.text("abcdefgh", min_size=1, max_size=12)
 texts = st.lists(st.one_of(words, st.just("/"), st.from_regex(r"[0-9]{1,3}", fullmatch=True)), max_size=8).map(" ".join)
@@ -24,12 +24,12 @@ def listing(*columns: tuple[str, ...], names: int) -> Sheet:
 def test_every_column_stands_in_one_piece_within_the_width(columns: list[tuple[str, str]], names: int, width: int):
     names = min(names, len(columns))
     pieces = fit(listing(*columns, names=names), width)
-    assert [at for piece in pieces for at in piece.columns[names:]] == list(range(names, len(columns)))
+    assert [at for piece in pieces for at in [*piece][names:]] == list(range(names, len(columns)))
     for piece in pieces:
-        assert piece.columns[:names] == tuple(range(names)) and min(piece.widths, default=1) >= 1
+        assert [*piece][:names] == [*range(names)] and min(piece.values(), default=1) >= 1
         # No column is narrower than one character.
-        if 3 * len(piece.widths) + 30 <= width:
-            assert sum(piece.widths) + 2 * (len(piece.widths) - 1) <= width
+        if 3 * len(piece) + 30 <= width:
+            assert sum(piece.values()) + 2 * (len(piece) - 1) <= width
 
 
 def test_what_fits_is_not_folded_and_what_is_left_unfolds_what_it_can() -> None:
@@ -37,22 +37,22 @@ def test_what_fits_is_not_folded_and_what_is_left_unfolds_what_it_can() -> None:
     numbers = ("difference", "+0.1"), ("n", "3"), ("interval", "−2.99 to 15.17")
     sheet = listing(*sides, *numbers, names=2)
     (piece,) = fit(sheet, 120)
-    assert piece.widths == (44, 17, 10, 1, 14)
+    assert [*piece.values()] == [44, 17, 10, 1, 14]
     (piece,) = fit(sheet, 80)
-    assert piece.widths[1:] == (17, 10, 1, 14) and sum(piece.widths) == 72
+    assert [*piece.values()][1:] == [17, 10, 1, 14] and sum(piece.values()) == 72
 
 
 def test_columns_go_on_below_before_a_word_or_a_number_is_broken() -> None:
     names = ("kernel", "exponential"), ("task", "translation")
     numbers = ("mean", "22.70"), ("95% interval", "19.75 to 25.65")
     pieces = fit(listing(*names, *numbers, names=2), 42)
-    assert [piece.columns for piece in pieces] == [(0, 1, 2), (0, 1, 3)]
-    assert pieces[1].widths == (11, 11, 14)
+    assert [[*piece] for piece in pieces] == [[0, 1, 2], [0, 1, 3]]
+    assert [*pieces[1].values()] == [11, 11, 14]
 
 
 @pytest.mark.parametrize("text", ["3", "−2.99 to 15.17", "< 0.001", "1/5 (4% to 60%)", "±0.53", "2.50e+06"])
 def test_numbers_stay_whole_unless_they_are_names(text: str) -> None:
-    assert fit(listing(("a", "b"), ("n", text), names=1), 14)[0].widths[1] >= min(len(text), 11)
+    assert fit(listing(("a", "b"), ("n", text), names=1), 14)[0][1] >= min(len(text), 11)
     assert not are_words([text])
 
 

@@ -7,7 +7,7 @@ from kdx.grid.table_layout import EVALUATION
 from kdx.grid.tuning import Choice, DrawnRange
 from kdx.report.figures.plot import Plot, Point, Series
 from kdx.report.selection.searched import SearchedCell
-from kdx.report.sheets.searches import value_in_words
+from kdx.report.sheets.listings import value_in_words
 from kdx.report.statistics.metric import Metric
 from kdx.report.tables import Table
 from kdx.report.wording import in_levels

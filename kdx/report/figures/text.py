@@ -9,8 +9,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+from kdx.report.figures.charts import COLOURS, MOST_DOTS
 from kdx.report.figures.plot import Plot, Scale, is_logarithmic, share, ticks
-from kdx.report.figures.vega import COLOURS, MOST_DOTS
 from kdx.sanitize import sanitize
 from kdx.vocabulary import Direction
 

@@ -10,7 +10,6 @@ Widths are estimated as numbers of characters, for the text of the article class
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import Paper
@@ -19,36 +18,17 @@ from kdx.report.sheet import Score, Sheet, lined_up, spans
 from kdx.report.sheets.claims import of_papers
 from kdx.report.sheets.listings import sheets_of
 from kdx.report.tables import Table
-from kdx.report.writers.fit import are_words, fit
 from kdx.report.writers.tex import DIGIT, breakable_tex, raised, spelled, tex
-from kdx.report.writers.widths import GAP, Piece
+from kdx.report.writers.text import are_words, fit
+from kdx.report.writers.widths import GAP
 from kdx.sanitize import sanitize
 
 PREAMBLE = "% \\usepackage{array,booktabs,graphicx,longtable,lscape,rotating}\n"
 """The packages that a document needs, for its preamble."""
 
 
-class _Page(NamedTuple):
-    """A page of the article class, upright or turned."""
-
-    float: str
-    """The environment of a float on it."""
-    text: int
-    """Characters in a line of text."""
-    lines: int
-
-    @property
-    def widest(self) -> int:
-        """Characters in a row of a float before it is scaled down."""
-        return self.text * 3 // 2
-
-    @property
-    def long(self) -> int:
-        """Characters in a row of a longtable, whose type is smaller."""
-        return self.text * 9 // 8
-
-
-_PAGES = _Page("table", 72, 43), _Page("sidewaystable", 115, 27)
+_PAGES = ("table", 72, 43), ("sidewaystable", 115, 27)
+"""An upright and a turned page of the article class: its float, the characters in a line of text, and its lines."""
 _NARROW = "\\setlength{\\tabcolsep}{4pt}"
 _SPACES = f"\\setlength{{\\abovecaptionskip}}{{0pt}}\\setlength{{\\belowcaptionskip}}{{6pt}}{_NARROW}"
 _SCALED = "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%"
@@ -100,19 +80,20 @@ def sheet_to_latex(sheet: Sheet) -> str:
     above = [f"\\caption[{tex(sheet.caption or sheet.title)}]{{{title}}}", f"\\label{{{label(*sheet.key)}}}"]
     rows = tuple(tuple(_bare(cell) if isinstance(cell, Score) else cell for cell in row) for row in sheet.rows)
     bare = replace(sheet, rows=rows)
-    for page in _PAGES:
-        tabulars = [_tabular(sheet, piece) for piece in fit(bare, page.widest)]
-        lines = _lines(title, page.text) + _SMALL * sum(_lines(note, int(page.text / _SMALL)) for note in sheet.notes)
-        is_float = sum(tabular.height + _RULES for tabular in tabulars) + lines <= page.lines
+    for kind, characters, height in _PAGES:
+        # Beyond these widths a float is scaled down too far, and a longtable, whose type is smaller, is too wide.
+        tabulars = [_tabular(sheet, piece) for piece in fit(bare, characters * 3 // 2)]
+        lines = _lines(title, characters) + _SMALL * sum(_lines(note, int(characters / _SMALL)) for note in sheet.notes)
+        is_float = sum(tabular.height + _RULES for tabular in tabulars) + lines <= height
         if not is_float:
-            tabulars = [_tabular(sheet, piece) for piece in fit(bare, page.long)]
+            tabulars = [_tabular(sheet, piece) for piece in fit(bare, characters * 9 // 8)]
+        turned = kind != "table"
         if len(tabulars) == 1:
             break
     if is_float:
-        start = f"\\begin{{{page.float}}}{'[!ht]' * (page is _PAGES[0])}\n{_SPACES}"
+        start = f"\\begin{{{kind}}}{'' if turned else '[!ht]'}\n{_SPACES}"
         body = "\n\\par\\medskip\n".join(map(_float, tabulars))
-        return "\n".join((start, *above, "{\\centering", body, "\\par\\smallskip}", *below, f"\\end{{{page.float}}}\n"))
-    turned = page is not _PAGES[0]
+        return "\n".join((start, *above, "{\\centering", body, "\\par\\smallskip}", *below, f"\\end{{{kind}}}\n"))
     # Each longtable counts as a table of its own.
     body = "\n\\addtocounter{table}{-1}\n".join((_longtable(tabulars[0], above), *map(_longtable, tabulars[1:])))
     return "\n".join(
@@ -173,10 +154,10 @@ class _Column:
     """The text below each place; empty where there is none."""
 
 
-def _tabular(sheet: Sheet, piece: Piece) -> _Tabular:
+def _tabular(sheet: Sheet, piece: dict[int, int]) -> _Tabular:
     names = sheet.names
     columns = []
-    for at, width in zip(piece.columns, piece.widths, strict=True):
+    for at, width in piece.items():
         if sheet.of_scores and at >= names:
             columns.append(_scores(sheet.scores(at)))
         else:
@@ -189,7 +170,7 @@ def _tabular(sheet: Sheet, piece: Piece) -> _Tabular:
             height += 0.5
         parts = [
             [""] if at < names and not row_names[at] else column.places[index]
-            for at, column in zip(piece.columns, columns, strict=True)
+            for at, column in zip(piece, columns, strict=True)
         ]
         rows.append(_line(part for place in parts for part in place))
         notes = [(column.across, column.notes[index]) for column in columns]
@@ -199,7 +180,7 @@ def _tabular(sheet: Sheet, piece: Piece) -> _Tabular:
             height += 1
         height += max(
             _lines(text, width)
-            for at, width in zip(piece.columns, piece.widths, strict=True)
+            for at, width in piece.items()
             for text in [row_names[at] if at < names else row[at]]
             if isinstance(text, str)
         )
@@ -207,28 +188,26 @@ def _tabular(sheet: Sheet, piece: Piece) -> _Tabular:
     return _Tabular(spec, sum(column.across for column in columns), [*_head(sheet, piece, columns)], rows, height)
 
 
-def _head(sheet: Sheet, piece: Piece, columns: Sequence[_Column]) -> Iterator[str]:
+def _head(sheet: Sheet, piece: dict[int, int], columns: Sequence[_Column]) -> Iterator[str]:
     """The head of a table, one line for each level with a rule below all but the innermost.
 
     A header of scores spans what stands beside them, and neighbours that share it.
     """
     names = sheet.names
-    right = piece.columns[names:]
+    right, widths = [*piece][names:], [*piece.values()]
     if not sheet.of_scores or not right:
-        heads = [_folded(sheet.headers[at], width) for at, width in zip(piece.columns, piece.widths, strict=True)]
+        heads = [_folded(sheet.headers[at], width) for at, width in piece.items()]
         yield _line((*heads[:names], *(_LETTER.sub(r"$\g<0>$", head) for head in heads[names:])))
         return
     headers = [sheet.levels(at) for at in right]
     levels = max(map(len, headers))
     for level in range(levels):
         innermost = level == levels - 1
-        parts = [
-            _folded(sheet.headers[at], width) if innermost else "" for at, width in enumerate(piece.widths[:names])
-        ]
+        parts = [_folded(sheet.headers[at], width) if innermost else "" for at, width in enumerate(widths[:names])]
         rules, first, at = [], names, names + 1
         for word, count in spans(headers, level):
             across = sum(column.across for column in columns[first : first + count])
-            room = sum(piece.widths[first : first + count]) + GAP * (count - 1)
+            room = sum(widths[first : first + count]) + GAP * (count - 1)
             folds = len(word) > room
             spec = _paragraph(room, "centering") if folds else "c"
             parts.append(f"\\multicolumn{{{across}}}{{{spec}}}{{{breakable_tex(word) if folds else tex(word)}}}")

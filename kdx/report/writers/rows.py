@@ -10,7 +10,7 @@ from itertools import chain
 from math import isfinite
 from typing import Any
 
-from kdx.report.writers.widths import GAP, LINES, Column, Piece, cells, divided, folded, shortened
+from kdx.report.writers.widths import GAP, LINES, Widths, cells, divided, folded, shortened
 from kdx.sanitize import sanitize, spelled_out
 
 _FORMULA = frozenset("=+-@\t\r")
@@ -77,7 +77,7 @@ def _narrow(
         _column(head, [row[at] for row in rows], whole=numbers[at] or at == last) for at, head in enumerate(heads)
     ]
 
-    def pieces(shown: Sequence[int]) -> list[Piece]:
+    def pieces(shown: Sequence[int]) -> list[dict[int, int]]:
         return divided([columns[at] for at in shown], 1, width)
 
     every = range(len(heads))
@@ -90,21 +90,21 @@ def _narrow(
     for number, piece in enumerate(pieces(shown)):
         if number:
             yield ""
-        at = [shown[index] for index in piece.columns]
+        at, widths = [shown[index] for index in piece], [*piece.values()]
         right = [numbers[index] for index in at]
-        folds = [_folded(heads[index], width) for index, width in zip(at, piece.widths, strict=True)]
+        folds = [_folded(heads[index], width) for index, width in zip(at, widths, strict=True)]
         levels = max(map(len, folds))
         for level in zip(*([""] * (levels - len(fold)) + fold for fold in folds), strict=True):
-            yield _line(level, piece.widths, right, paint)
+            yield _line(level, widths, right, paint)
         for row in rows:
-            texts = map(shortened, (row[index] for index in at), piece.widths)
-            yield _line(texts, piece.widths, right, paint)
+            texts = map(shortened, (row[index] for index in at), widths)
+            yield _line(texts, widths, right, paint)
             if below and not number and row[last]:
                 name = f"{heads[last]}: " if heads[last] else ""
                 yield from folded(f"    {name}{row[last]}", width)
 
 
-def _column(head: str, texts: Sequence[str], *, whole: bool) -> Column:
+def _column(head: str, texts: Sequence[str], *, whole: bool) -> Widths:
     """Measure a column; its texts, unless they are to stay whole, may lose words, but neither half nor what tells them
     apart."""
     distinct = set(texts)
@@ -116,7 +116,7 @@ def _column(head: str, texts: Sequence[str], *, whole: bool) -> Column:
             break
         least += 1
     least = max(least, *map(cells, head.split()), 1)
-    return Column(least, max(least, most, cells(head)))
+    return least, max(least, most, cells(head))
 
 
 def _folded(head: str, width: int) -> list[str]:

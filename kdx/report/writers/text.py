@@ -1,5 +1,6 @@
 """A sheet on the terminal, ruled like a table in a paper: one line a row, no meaning by colour alone."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from rich.box import Box
@@ -8,6 +9,7 @@ from rich.constrain import Constrain
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from kdx.grid.table_layout import NO_CHOICE
 from kdx.report.figures.series import over_length
 from kdx.report.figures.text import TextPlot
 from kdx.report.made_by import MadeBy
@@ -17,15 +19,16 @@ from kdx.report.sheet import Score, Sheet, lined_up, unless_repeated
 from kdx.report.sheets.claims import of_papers
 from kdx.report.sheets.listings import sheets_of
 from kdx.report.tables import Table
-from kdx.report.writers.fit import are_words, fit
 from kdx.report.writers.styles import styled
-from kdx.report.writers.widths import GAP, Piece
+from kdx.report.writers.widths import GAP, LINES, Widths, cells, divided
 from kdx.sanitize import sanitize
 
 _RULE = "─"
 _BOX = Box(f"    \n    \n    \n    \n {_RULE}{_RULE} \n    \n    \n    \n")
 _NOTES = 80
 """Smallest width of the notes, where the console has room; they are else as wide as the table."""
+_STARTS_NUMBER = re.compile(r"[-+−<>≤≥±∞]*\s?\d")
+_WORD = re.compile(r"^ ?\S+(?: [↑↓])?|\S+(?: [↑↓])?")
 
 
 def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[Group | str]:
@@ -67,23 +70,23 @@ class TextSheet:
         widest = _NOTES
         has_body = self.sheet.rows or self.sheet.of_scores
         for piece in fit(self.sheet, options.max_width) if has_body else []:
-            total = sum(piece.widths) + GAP * (len(piece.widths) - 1)
+            total = sum(piece.values()) + GAP * (len(piece) - 1)
             widest = max(widest, total)
             rule = Text(_RULE * total, overflow="crop", no_wrap=True)
             yield from (rule, self._grid(piece), rule)
         yield from (Constrain(Text(sanitize(note)), widest) for note in self.sheet.notes)
 
-    def _grid(self, piece: Piece) -> RichTable:
+    def _grid(self, piece: dict[int, int]) -> RichTable:
         names = self.sheet.names
         grid = RichTable(box=_BOX, show_header=False, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
         columns = []
-        for at, width in zip(piece.columns, piece.widths, strict=True):
+        for at, width in piece.items():
             is_score = self.sheet.of_scores and at >= names
             is_number = at >= names and not is_score and not are_words(self.sheet.texts(at))
             grid.add_column(width=width, justify="right" if is_number else "left", overflow="fold")
             columns.append(_aligned(self.sheet.scores(at)) if is_score else [*map(_text, self.sheet.texts(at))])
         blank = " " * self.sheet.of_scores
-        headers = [self.sheet.levels(at) for at in piece.columns[names:]]
+        headers = [self.sheet.levels(at) for at in [*piece][names:]]
         shown = [unless_repeated(headers, index) for index in range(len(headers))]
         levels = max(map(len, headers), default=1)
         for level in range(levels):
@@ -121,3 +124,38 @@ def _aligned(column: Sequence[Score]) -> list[Text]:
         return line
 
     return [text(*place) for place in lined_up(column)]
+
+
+def are_words(texts: Sequence[str]) -> bool:
+    """Whether a column holds words, or signs, and no number."""
+    return not any(map(_STARTS_NUMBER.match, texts)) and not set("".join(texts)) <= {NO_CHOICE, " "}
+
+
+def fit(sheet: Sheet, width: int) -> list[dict[int, int]]:
+    """Divide the columns of a sheet into pieces, as `divided` does: texts are folded, numbers are not."""
+    return divided([_column(sheet, at) for at in range(len(sheet.headers))], sheet.names, width)
+
+
+def _column(sheet: Sheet, at: int) -> Widths:
+    header = [sanitize(text) for text in sheet.levels(at)]
+    if sheet.of_scores and at >= sheet.names:
+        scores = sheet.scores(at)
+        signs = any(score.mark for score in scores)
+        whole = [
+            1
+            + len("  ".join(filter(None, (score.score, mean))))
+            + len(beside)
+            + (2 - score.aligned) * bool(beside)
+            + signs
+            for score, mean, beside in lined_up(scores)
+        ]
+        folded = [f" {word}" for word in header]
+    else:
+        texts = [sanitize(text) for text in sheet.texts(at)]
+        numbers = [text for text in texts if at >= sheet.names and _STARTS_NUMBER.match(text)]
+        whole = [cells(text) for text in numbers]
+        folded = [header[-1], *set(texts).difference(numbers)]
+    longest = max(map(cells, folded), default=0)
+    words = [cells(word) for text in folded for word in _WORD.findall(text)]
+    least = max(*words, *whole, -(-longest // LINES), 1)
+    return least, max(least, longest)

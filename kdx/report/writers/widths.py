@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 GAP = 2
 """Width between two columns; a column of scores has one more before it."""
 LINES = 2
 """Lines onto which a text is folded, or one more where its words do not divide evenly."""
+Widths = tuple[int, int]
+"""The widths that a column can have: at least that of its widest word, or text that is never broken, such as a number;
+at most that of its widest text."""
 _CUT = "…"
 _QUOTED = r"'[^']*'|\"[^\"]*\""
 _COMMAND = rf"(?:^|(?<=: )(?<!hint: ))kdx (?:{_QUOTED}|,(?! )|[^;,'\"])+[;,]?"
@@ -21,24 +23,6 @@ _HANGING = re.compile(r" *(?:\S+ )*?\S+ {2,}(?=\S)")
 """What stands before the text of a line, such as the name of a fact; its other lines begin below the text."""
 
 
-@dataclass(frozen=True)
-class Column:
-    """The widths that a column can have."""
-
-    least: int
-    """Width of the widest word, or of the widest text that is never broken, such as a number."""
-    most: int
-    """Width of the widest text."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Columns that stand side by side: the names, and others to the right of them."""
-
-    columns: tuple[int, ...]
-    widths: tuple[int, ...]
-
-
 def cells(text: str) -> int:
     """Return the width of a text on a terminal."""
     if text.isascii():
@@ -49,36 +33,33 @@ def cells(text: str) -> int:
     return cell_len(text)
 
 
-def divided(columns: Sequence[Column], names: int, width: int) -> list[Piece]:
-    """Divide columns into pieces within the width, each with the same names on its left."""
-    columns = list(columns)
-    widest = max((column.least + GAP for column in columns[names:]), default=0)
+def divided(columns: Sequence[Widths], names: int, width: int) -> list[dict[int, int]]:
+    """Divide columns into pieces within the width, each with the same names on its left: column → its width."""
+    least, most = [least for least, _ in columns], [most for _, most in columns]
+    widest = max((least + GAP for least in least[names:]), default=0)
     room = max(width - widest, width // 2) - GAP * (names - 1)
     # Where words do not suffice to make the names fit, those of the widest are broken.
-    while sum(column.least for column in columns[:names]) > max(room, names):
-        at = max(range(names), key=lambda at: columns[at].least)
-        columns[at] = replace(columns[at], least=columns[at].least - 1)
-    used = sum(column.least + GAP for column in columns[:names])
+    while sum(least[:names]) > max(room, names):
+        least[max(range(names), key=least.__getitem__)] -= 1
+    used = sum(least[:names]) + GAP * names
     pieces: list[list[int]] = []
     for at in range(names, len(columns)):
-        least = min(columns[at].least, max(width - used, 1))
-        columns[at] = Column(least, max(least, columns[at].most))
-        if pieces and used + sum(columns[index].least + GAP for index in pieces[-1]) + least <= width:
+        least[at] = min(least[at], max(width - used, 1))
+        if pieces and used + sum(least[index] + GAP for index in pieces[-1]) + least[at] <= width:
             pieces[-1].append(at)
         else:
             pieces.append([at])
-    return [_widened([*range(names), *piece], columns, width) for piece in pieces or [[]]]
-
-
-def _widened(shown: Sequence[int], columns: Sequence[Column], width: int) -> Piece:
-    """The piece with the rest of the width given to the columns that need the least of it to stand unfolded."""
-    widths = {at: columns[at].least for at in shown}
-    room = width - sum(widths.values()) - GAP * (len(shown) - 1)
-    for at in sorted(shown, key=lambda at: columns[at].most - columns[at].least):
-        more = max(0, min(columns[at].most - columns[at].least, room))
-        widths[at] += more
-        room -= more
-    return Piece(tuple(widths), tuple(widths.values()))
+    divisions = []
+    for piece in pieces or [[]]:
+        widths = {at: least[at] for at in (*range(names), *piece)}
+        room = width - sum(widths.values()) - GAP * (len(widths) - 1)
+        # The rest of the width goes to the columns that need the least of it to stand unfolded.
+        for at in sorted(widths, key=lambda at: most[at] - least[at]):
+            more = max(0, min(most[at] - least[at], room))
+            widths[at] += more
+            room -= more
+        divisions.append(widths)
+    return divisions
 
 
 def shortened(text: str, width: int) -> str:

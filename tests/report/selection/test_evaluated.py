@@ -10,13 +10,13 @@ from sweeps import cell, scored, sweep
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
 from kdx.grid.load import load_grid
 from kdx.grid.plan import TableSpec
+from kdx.report.figures.charts import plotted
 from kdx.report.figures.series import over_length
 from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.sheets.notes import caption
 from kdx.report.table.layout import lay_out
 from kdx.report.tables import tables
 from kdx.report.trace import find, to_json, trace
-from kdx.report.writers.html.charts import plotted
 from kdx.store.records import EvaluationRecord, SweepRecord
 
 ASKED = [{"name": "longer", "settings": {"length": length}} for length in (128, 256)]

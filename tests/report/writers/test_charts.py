@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweeps import cell, run, sweep
 
+from kdx.report.figures.charts import AttentionMap, Mark, dots, forest, mapped, plotted, scatter
 from kdx.report.figures.plot import Plot, Point, Series
-from kdx.report.figures.vega import AttentionMap
 from kdx.report.tables import tables
 from kdx.report.writers.html import figures
-from kdx.report.writers.html.charts import Mark, dots, forest, mapped, plotted, scatter
 from kdx.report.writers.html.learning import _seeds_together
 from kdx.store.records import CurveRecord
 

@@ -13,7 +13,7 @@ from browser import Browser
 from sweeps import cell, run, seeded, sweep
 
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
-from kdx.report.figures.vega import AttentionMap
+from kdx.report.figures.charts import AttentionMap
 from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper
 from kdx.report.papers.verdicts import answers
 from kdx.report.tables import tables

@@ -7,12 +7,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from kdx.report.figures.charts import Mark, forest
 from kdx.report.papers.paper_file import Expect
 from kdx.report.papers.verdicts import Answer, ContrastOutcome, SettingVerdict, Verdict
 from kdx.report.sheet import Sheet
 from kdx.report.sheets.claims import CONFOUNDED, claim, contrast_names, not_tested, summary
 from kdx.report.wording import difference, interval
-from kdx.report.writers.html.charts import Mark, forest
 
 _COLOURS = {Verdict.HOLDS: "var(--good)", Verdict.DOES_NOT_HOLD: "var(--bad)"}
 _BADGES = {CONFOUNDED: "confounded", **{str(verdict): verdict.replace(" ", "-") for verdict in Verdict}}

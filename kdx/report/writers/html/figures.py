@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from kdx.grid.table_layout import Address
+from kdx.report.figures.charts import CURVE, SCATTER, Mark, dots, forest, plotted, scatter
 from kdx.report.figures.plot import Plot, Point, Series, scale
 from kdx.report.figures.series import over_length, over_parameters
 from kdx.report.sheets.scores import cell_anchor, run_anchor
@@ -15,7 +16,6 @@ from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.audit import PARAMETERS
 from kdx.report.tables import Table
 from kdx.report.wording import difference, in_levels, interval, place, rounded, setting
-from kdx.report.writers.html.charts import CURVE, SCATTER, Mark, dots, forest, plotted, scatter
 from kdx.store.records import SweepRecord
 
 _MOST_GROUPS = 24

@@ -8,11 +8,11 @@ from typing import Any
 
 from markupsafe import Markup
 
+from kdx.report.figures.charts import OVERLAY, plotted
 from kdx.report.figures.plot import Plot, Point, Series, scale
 from kdx.report.selection.cells import Cell
 from kdx.report.sheets.scores import cell_anchor
 from kdx.report.statistics.metric import Metric
-from kdx.report.writers.html.charts import OVERLAY, plotted
 from kdx.store.records import CurveRecord, RunRecord, SweepRecord
 
 Curves = Mapping[int, Mapping[str, CurveRecord]]

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader
 from markupsafe import Markup, escape
 
+from kdx.report.figures.charts import AttentionMap, mapped, plotted
 from kdx.report.figures.plot import Plot
-from kdx.report.figures.vega import AttentionMap
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
 from kdx.report.selection.cells import Cell, Seed
@@ -23,7 +23,6 @@ from kdx.report.sheets.scores import cell_anchor, run_anchor, score_or_dash, sco
 from kdx.report.table.layout import Layout
 from kdx.report.tables import Table
 from kdx.report.wording import place
-from kdx.report.writers.html.charts import mapped, plotted
 from kdx.report.writers.html.claims import badge_of, sections
 from kdx.report.writers.html.figures import figures
 from kdx.report.writers.html.learning import Curves, figures_of_curves
@@ -31,6 +30,8 @@ from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize, sanitize_lines, spelled_out
 from kdx.store.records import Provenance, RunRecord, SweepRecord
 
+Linked = tuple[str, str]
+"""A text of a live page, and the address that it leads to, if it is not empty."""
 _DIGIT = "\u2007"  # a blank as wide as a digit
 
 
@@ -71,31 +72,17 @@ def curves_part(plots: Iterable[Plot]) -> Markup:
     return Markup('<h2>Curves</h2><div class="figures">{}</div>').format(drawn) if drawn else drawn
 
 
-class Linked(NamedTuple):
-    """A text in a list of a live page, and where it leads to."""
-
-    text: str
-    href: str = ""
-
-
-def live_page(
-    title: str,
-    links: Sequence[tuple[str, str]],
-    *,
-    texts: Sequence[tuple[str, str]] = (),
-    **shown: Any,
-) -> str:
+def live_page(title: str, links: Sequence[Linked], *, texts: Sequence[tuple[str, str]] = (), **shown: Any) -> str:
     """Return a page of `kdx serve`, which asks for itself anew while somebody looks at it.
 
     Args:
-        links: address and text of other pages.
+        links: to other pages.
         texts: title and lines.
         shown: `lead`; `done` and `total`, the runs that are over and all of them; `lists`, each with `title`, `headers`
             and `rows` of `Linked`; `report`, and `made`, which changes when the report does.
     """
-    escaped = [{"title": name, "lines": escape(spelled_out(lines, keep="\n\t"))} for name, lines in texts]
-    page = {"title": title, "links": links, "texts": escaped, **shown}
-    return _rendered("live.html", "page.js", "live.js", **page)
+    inert = [(name, escape(spelled_out(lines, keep="\n\t"))) for name, lines in texts]
+    return _rendered("live.html", "page.js", "live.js", title=title, links=links, texts=inert, **shown)
 
 
 def _report(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> dict[str, Any]:
