@@ -27,9 +27,8 @@ def over_length(table: Table) -> Iterator[Plot]:
         words = dict(layout.header(at))
         length, scores = words.pop(LENGTH), [seed.score for seed in cell.seeds if seed.score is not None]
         if length.isdigit() and cell.value is not None and all(map(isfinite, (cell.value, *scores))):
-            group = in_levels(words)
             point = Point(float(length), cell.value, min(scores), max(scores))
-            groups.setdefault(cell.metric, {}).setdefault(group, []).append(point)
+            groups.setdefault(cell.metric, {}).setdefault(in_levels(words), []).append(point)
     for metric, its_groups in groups.items():
         if any(len(points) > 1 for points in its_groups.values()):
             series = tuple(Series(group, tuple(sorted(points))) for group, points in its_groups.items())
@@ -48,12 +47,8 @@ def over_parameters(searched: SearchedCell) -> Iterator[Plot]:
         else:
             span = float(space.low), float(space.high)
             places = [float(trial.parameters[name]) for trial, _ in scored]
-        points = [Point(at, score, score, score) for at, (_, score) in zip(places, scored, strict=True)]
-        best = [
-            (at, score)
-            for at, (trial, score) in zip(places, scored, strict=True)
-            if trial.number == searched.winner.number
-        ]
+        drawn = [(at, trial, score) for at, (trial, score) in zip(places, scored, strict=True)]
+        points = [Point(at, score, score, score) for at, _, score in drawn]
         if points:
             yield Plot(
                 title=f"{searched.metric} against {name}",
@@ -63,6 +58,6 @@ def over_parameters(searched: SearchedCell) -> Iterator[Plot]:
                 x_span=span,
                 logarithmic=isinstance(space, DrawnRange) and space.log,
                 ticks=ticks,
-                dots=tuple(best),
+                dots=tuple((at, score) for at, trial, score in drawn if trial.number == searched.winner.number),
                 joined=False,
             )

@@ -164,13 +164,12 @@ def _scatters(table: Table) -> Iterator[str]:
                     marks.append(Mark(label, href, is_selected, x, y, group=groups[at[0]]))
         # A table of validation scores has no test scores to plot against them.
         if marks and test != validation:
-            others, selected = ([mark for mark in marks if mark.filled is filled] for filled in (False, True))
-            yield scatter([*_some(others), *_some(selected)], str(validation), str(replace(test, name=test.recorded)))
-
-
-def _some(marks: Sequence[Mark]) -> Sequence[Mark]:
-    """Return up to `_MOST_POINTS` of these marks, at equal distances."""
-    return marks[:: max(1, ceil(len(marks) / _MOST_POINTS))]
+            shown: list[Mark] = []
+            for filled in (False, True):
+                alike = [mark for mark in marks if mark.filled is filled]
+                # At equal distances where there are too many.
+                shown += alike[:: max(1, ceil(len(alike) / _MOST_POINTS))]
+            yield scatter(shown, str(validation), str(replace(test, name=test.recorded)))
 
 
 def _trials(table: Table) -> Iterator[str]:
@@ -224,12 +223,8 @@ def _forests(table: Table) -> Iterator[str]:
                 href = f"#{cell_anchor(table.layout.places[each.at])}"
                 marks.append(Mark(label, href, each.significant, x, low=low, high=high, group=name))
         if marks:
-            title = (
-                f"{metric.unit}, times that of the other cell"
-                if metric.in_nats
-                else f"better by ({metric.scale_in_words})"
-            )
-            yield from filter(None, [forest(marks, title, zero=float(metric.in_nats))])
+            times, by = f"{metric.unit}, times that of the other cell", f"better by ({metric.scale_in_words})"
+            yield from filter(None, [forest(marks, times if metric.in_nats else by, zero=float(metric.in_nats))])
 
 
 def _about_differences(table: Table) -> str:

@@ -107,8 +107,10 @@ def _report(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> dict
     sections += [{"id": "curves", "title": "Learning curves"}] if groups else []
     sections += [{"id": "runs", "title": "Runs"}] if cells else []
     origins = sweep.provenance
+    states = Counter(seed.outcome for cell, _ in cells.values() for seed in cell.seeds)
     return {
-        "lead": _lead([cell for cell, _ in cells.values()]),
+        "lead": f"{len(cells)} cell{'' if len(cells) == 1 else 's'}"
+        + (f", {states.total()} runs: {_in_words(states)}" if states else ""),
         "sections": sections,
         "tables": shown,
         "curves": groups,
@@ -176,12 +178,8 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _lead(cells: Sequence[Cell]) -> str:
-    states = Counter(seed.outcome for cell in cells for seed in cell.seeds)
-    counts = ", ".join(f"{count} {state}" for state, count in states.items())
-    return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}" + (
-        f", {sum(states.values())} runs: {counts}" if counts else ""
-    )
+def _in_words(states: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in states.items())
 
 
 def _table(table: Table, sweep: SweepRecord, id: str) -> dict[str, Any]:
@@ -220,24 +218,15 @@ def _sheet(sheet: Sheet) -> dict[str, Any]:
     }
 
 
-def _places(column: Sequence[Score]) -> list[dict[str, Any]]:
-    # The texts are of kdx alone, and their blanks align them.
-    return [
-        {
-            "score": score,
-            "value": "" if score.value is None else repr(score.value),
-            "mean": escape(mean),
-            "beside": escape(more),
-        }
-        for score, mean, more in lined_up(column, blank=_DIGIT)
-    ]
+def _places(column: Sequence[Score]) -> list[tuple[Score, Markup, Markup]]:
+    """Each score with the texts to its right, which are of kdx alone; their blanks align them."""
+    return [(score, escape(mean), escape(more)) for score, mean, more in lined_up(column, blank=_DIGIT)]
 
 
 def _runs_of_cell(
     layout: Layout, cell: Cell, title: str, runs: Mapping[int, RunRecord], provenance: Mapping[int, Provenance]
 ) -> dict[str, Any]:
     """The runs of a cell as the template takes them, with their settings and origins."""
-    states = Counter(seed.outcome for seed in cell.seeds)
     # Runs share their origins; each origin is shown once.
     origins = {id(origin): origin for seed in cell.seeds if (origin := provenance.get(seed.run_id))}.values()
     facts: dict[str, dict[Any, None]] = {"cell": {cell.id: None}}
@@ -250,7 +239,7 @@ def _runs_of_cell(
     return {
         "id": cell_anchor(cell),
         "title": title,
-        "states": ", ".join(f"{count} {state}" for state, count in states.items()),
+        "states": _in_words(Counter(seed.outcome for seed in cell.seeds)),
         "headers": [
             *("seed", "run", "state", cell.selected_by, cell.metric.recorded, "tested step", "steps", "seconds"),
             *("generation", "attempts"),
