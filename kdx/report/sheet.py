@@ -8,7 +8,8 @@ from kdx.report.table.comparisons import Mark
 
 Column = tuple[str, Sequence[str]]
 """The header of a column, and its text in each row."""
-_SIGNS = {Mark.NOT_DISTINGUISHABLE: "†", Mark.UNTESTED: "‡"}
+SIGNS: dict[Mark | None, str] = {Mark.NOT_DISTINGUISHABLE: "†", Mark.UNTESTED: "‡"}
+"""The sign behind a mean that is not the best."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Score:
     @property
     def sign(self) -> str:
         """The sign behind a mean that is not the best, † or ‡; empty where there is none."""
-        return sign(self.mark)
+        return SIGNS.get(self.mark, "")
 
     @property
     def marks_mean(self) -> bool:
@@ -95,11 +96,6 @@ def listing(
     """A plain table of words: columns of names on the left, others to their right."""
     headers, texts = zip(*names, *columns, strict=True)
     return Sheet(title, key, headers, len(names), tuple(zip(*texts, strict=True)), tuple(notes))
-
-
-def sign(mark: Mark | None) -> str:
-    """The sign behind a mean that is not the best, † or ‡; empty where there is none."""
-    return _SIGNS.get(mark, "") if mark else ""
 
 
 def lined_up(scores: Sequence[Score], blank: str = " ") -> Iterator[tuple[Score, str, str]]:

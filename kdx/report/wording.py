@@ -43,11 +43,6 @@ def probability(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def equals(p: float) -> str:
-    """A p-value as it follows `p`: `= 0.012`, or `< 0.001`."""
-    return probability(p) if p < 0.001 else f"= {probability(p)}"
-
-
 def _with_sign(value: float, text: str) -> str:
     return text if isnan(value) or not float(text.replace("∞", "inf")) else f"{'−' if value < 0 else '+'}{text}"
 

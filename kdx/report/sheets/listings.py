@@ -19,7 +19,6 @@ from kdx.report.tables import Table
 from kdx.report.wording import (
     correction,
     difference,
-    equals,
     in_levels,
     interval,
     place,
@@ -260,7 +259,8 @@ def _agreement(agreement: Agreement) -> str:
     what = f"Order of {cells} ({agreement.task}, {agreement.corpus}, {agreement.metric.name})"
     if agreement.tau is None or agreement.p is None:
         return f"{what}: too few that differ to be ranked."
-    return f"{what}: Kendall's τ = {signed(agreement.tau, '')} (p {equals(agreement.p)}); what diverged ranks last."
+    equal = "= " if agreement.p >= 0.001 else ""
+    return f"{what}: Kendall's τ = {signed(agreement.tau, '')} (p {equal}{probability(agreement.p)}); what diverged ranks last."
 
 
 def tuned_settings(table: Table) -> Sheet:

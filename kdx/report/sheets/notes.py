@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kdx.report.sheet import sign
+from kdx.report.sheet import SIGNS
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.audit import FAST, OUT, TUNED, UNKNOWN, UnequalFact
 from kdx.report.table.comparisons import Group
@@ -23,7 +23,7 @@ def caption(table: Table, *, best: str, full: bool = False) -> list[str]:
         best: how the format marks the best cell, such as `* and bold`.
         full: adds those of `further`.
     """
-    marks = [f"{sign(mark) or best}: {meaning}" for mark, meaning in table.legend.items()]
+    marks = [f"{SIGNS.get(mark, best)}: {meaning}" for mark, meaning in table.legend.items()]
     numbers = " ".join((*table.notes, *([f"{'; '.join(marks)}."] if marks else _without_marks(table))))
     paragraphs = [
         numbers,

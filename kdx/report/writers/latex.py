@@ -36,6 +36,9 @@ _LETTER = re.compile(r"\b[np]\b")
 """The symbol of a number of seeds, or of a p-value, in the head of a column."""
 _SYMBOL = re.compile(r"(?<![\w/$-])(?:k/n|k(?= of n\b)|(?<=k of )n\b|[np](?= = | \\textless|:))")
 """The same in a text."""
+_Column = tuple[str, int, Sequence[Sequence[str]]]
+"""The specification of a column, how many it takes in the tabular, and the parts of each row; scores take further ones
+for the texts beside them."""
 _CHARACTER = 0.5
 """Width of a digit, in em."""
 _RULES = 3
@@ -140,20 +143,6 @@ class _Tabular:
     """Height of the rows in lines."""
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A column of a sheet as LaTeX; scores take further columns of the tabular for the texts beside them."""
-
-    spec: str
-    """The column specification of tabular."""
-    across: int
-    """Columns of the tabular."""
-    places: Sequence[Sequence[str]]
-    """The parts of each row."""
-    notes: Sequence[str]
-    """The text below each place; empty where there is none."""
-
-
 def _tabular(sheet: Sheet, piece: dict[int, int]) -> _Tabular:
     names = sheet.names
     columns = []
@@ -162,6 +151,7 @@ def _tabular(sheet: Sheet, piece: dict[int, int]) -> _Tabular:
             columns.append(_scores(sheet.scores(at)))
         else:
             columns.append(_words(sheet, at, width))
+    across = [across for _, across, _ in columns]
     rows = []
     height = 0.0
     for index, (row, row_names) in enumerate(zip(sheet.rows, sheet.row_names(), strict=True)):
@@ -169,14 +159,20 @@ def _tabular(sheet: Sheet, piece: dict[int, int]) -> _Tabular:
             rows.append("\\addlinespace")
             height += 0.5
         parts = [
-            [""] if at < names and not row_names[at] else column.places[index]
-            for at, column in zip(piece, columns, strict=True)
+            [""] if at < names and not row_names[at] else places[index]
+            for at, (_, _, places) in zip(piece, columns, strict=True)
         ]
         rows.append(_line(part for place in parts for part in place))
-        notes = [(column.across, column.notes[index]) for column in columns]
-        if any(note for _, note in notes):
-            below = ([f"\\multicolumn{{{across}}}{{l}}{{{note}}}"] if note else [""] * across for across, note in notes)
-            rows.append(_line(part for place in below for part in place))
+        notes = [
+            tex(cell.note) if isinstance(cell, Score) and cell.aligned else "" for cell in (row[at] for at in piece)
+        ]
+        if any(notes):
+            below = zip(notes, across, strict=True)
+            rows.append(
+                _line(
+                    f"\\multicolumn{{{count}}}{{l}}{{{note}}}" if note else " & " * (count - 1) for note, count in below
+                )
+            )
             height += 1
         height += max(
             _lines(text, width)
@@ -184,14 +180,16 @@ def _tabular(sheet: Sheet, piece: dict[int, int]) -> _Tabular:
             for text in [row_names[at] if at < names else row[at]]
             if isinstance(text, str)
         )
-    spec = "".join(column.spec for column in columns)
-    return _Tabular(spec, sum(column.across for column in columns), [*_head(sheet, piece, columns)], rows, height)
+    return _Tabular("".join(spec for spec, *_ in columns), sum(across), [*_head(sheet, piece, across)], rows, height)
 
 
-def _head(sheet: Sheet, piece: dict[int, int], columns: Sequence[_Column]) -> Iterator[str]:
+def _head(sheet: Sheet, piece: dict[int, int], of_columns: Sequence[int]) -> Iterator[str]:
     """The head of a table, one line for each level with a rule below all but the innermost.
 
     A header of scores spans what stands beside them, and neighbours that share it.
+
+    Args:
+        of_columns: number of columns that each takes in the tabular.
     """
     names = sheet.names
     right, widths = [*piece][names:], [*piece.values()]
@@ -206,7 +204,7 @@ def _head(sheet: Sheet, piece: dict[int, int], columns: Sequence[_Column]) -> It
         parts = [_folded(sheet.headers[at], width) if innermost else "" for at, width in enumerate(widths[:names])]
         rules, first, at = [], names, names + 1
         for word, count in spans(headers, level):
-            across = sum(column.across for column in columns[first : first + count])
+            across = sum(of_columns[first : first + count])
             room = sum(widths[first : first + count]) + GAP * (count - 1)
             folds = len(word) > room
             spec = _paragraph(room, "centering") if folds else "c"
@@ -224,12 +222,11 @@ def _words(sheet: Sheet, at: int, width: int) -> _Column:
     left = at < sheet.names or are_words(texts)
     folds = any(len(sanitize(text)) > width for text in (sheet.headers[at], *texts))
     spec = _paragraph(width, "raggedright" if left else "raggedleft") if folds else "l" if left else "r"
-    return _Column(spec, 1, [[breakable_tex(text) if folds else tex(text)] for text in texts], [""] * len(texts))
+    return spec, 1, [[breakable_tex(text) if folds else tex(text)] for text in texts]
 
 
 def _scores(places: Sequence[Score]) -> _Column:
     """A column of scores, its numbers aligned."""
-    notes = [tex(place.note) if place.aligned else "" for place in places]
     places = [*map(_bare, places)]
     more = [text.replace("-", "−") for *_, text in lined_up(places, blank=DIGIT)]
     # Columns of the tabular: scores, means and what follows them, as far as any place has them.
@@ -246,7 +243,7 @@ def _scores(places: Sequence[Score]) -> _Column:
         score, mean = (score, _marked(mean, place)) if place.marks_mean else (_marked(score, place), mean)
         written.append([score, *[mean] * has_means, *[spelled(beside)] * has_more])
     spec = "r@{\\quad}" + "r@{\\enspace}" * has_means + "l" * has_more if across > 1 else "r"
-    return _Column(spec, across, written, notes)
+    return spec, across, written
 
 
 def _bare(place: Score) -> Score:

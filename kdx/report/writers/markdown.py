@@ -59,13 +59,12 @@ def sheet_to_markdown(sheet: Sheet) -> str:
 
 def _score(place: Score) -> str:
     spread = f" ± {place.sd}" if place.sd else ""
+    score = place.score if place.marks_mean else _marked(place.score, place)
     if not place.mean:
         # The score is the mean itself.
-        score = " ".join(filter(None, (f"{_marked(place.score, place)}{spread}", place.n)))
+        score = " ".join(filter(None, (f"{score}{spread}", place.n)))
     else:
-        score, mean = (
-            (place.score, _marked(place.mean, place)) if place.marks_mean else (_marked(place.score, place), place.mean)
-        )
+        mean = _marked(place.mean, place) if place.marks_mean else place.mean
         n = f", n = {place.n.strip('()')}" if place.n else ""
         score = f"{score} ({mean}{spread}{n})"
     return ", ".join(filter(None, (score, place.note)))

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from kdx.report.figures.charts import Mark, forest
 from kdx.report.papers.paper_file import Expect
-from kdx.report.papers.verdicts import Answer, ContrastOutcome, SettingVerdict, Verdict
+from kdx.report.papers.verdicts import Answer, SettingVerdict, Verdict
 from kdx.report.sheet import Sheet
 from kdx.report.sheets.claims import CONFOUNDED, claim, contrast_names, not_tested, summary
 from kdx.report.wording import difference, interval
@@ -30,8 +30,7 @@ def sections(answers: Sequence[Answer]) -> Iterator[dict[str, Any]]:
     for answer in answers:
         for verdict, sheet in zip(answer.tested, claim(answer), strict=True):
             title = sheet.title.replace(f": {verdict}", "", 1)
-            figures = [*_forest(verdict)]
-            yield {"badge": str(verdict), "title": title, "sheet": _verdict_first(sheet), "figures": figures}
+            yield {"badge": str(verdict), "title": title, "sheet": _verdict_first(sheet), "figures": _forest(verdict)}
     for sheet in not_tested(answers):
         yield {"badge": str(Verdict.NOT_TESTED), "title": sheet.title, "sheet": sheet, "figures": ()}
 
@@ -43,35 +42,30 @@ def _verdict_first(sheet: Sheet) -> Sheet:
     return replace(sheet, headers=headers, rows=rows, names=sheet.names + 1)
 
 
-def _forest(verdict: SettingVerdict) -> Iterator[Markup]:
+def _forest(verdict: SettingVerdict) -> list[Markup]:
     """The interval of each contrast, with a bar at its margin; nothing where no contrast has one."""
     tested = [outcome for outcome in verdict.outcomes if outcome.cells]
-    marks = [
-        mark
-        for outcome, name in zip(tested, contrast_names(tested, verdict.setting), strict=True)
-        for mark in _mark(outcome, name)
-    ]
+    marks = []
+    for outcome, name in zip(tested, contrast_names(tested, verdict.setting), strict=True):
+        estimate, bounds, metric = outcome.estimate, outcome.interval, outcome.metric
+        if not (outcome.cells and estimate and bounds and metric and all(map(isfinite, bounds))):
+            continue
+        margin = outcome.cells.margin or 0.0
+        at = {Expect.BETTER: (margin,), Expect.NO_WORSE: (-margin,), Expect.EQUIVALENT: (-margin, margin)}
+        level = f"{100 * outcome.level:.4g}% interval {interval(bounds, metric)}"
+        marks.append(
+            Mark(
+                f"{name}: {difference(estimate.value, metric)}, {level}, {outcome.verdict}",
+                "",
+                outcome.verdict in _COLOURS,
+                estimate.value,
+                low=bounds[0],
+                high=bounds[1],
+                group=name,
+                colour=_COLOURS.get(outcome.verdict, "var(--muted)"),
+                at=at[outcome.contrast.expect],
+            )
+        )
     metrics = list(dict.fromkeys(outcome.metric.scale_in_words for outcome in tested if outcome.metric))
-    if marks and (drawn := forest(marks, f"a better by ({', '.join(metrics)})")):
-        yield Markup(drawn)
-
-
-def _mark(outcome: ContrastOutcome, name: str) -> Iterator[Mark]:
-    bounds, metric = outcome.interval, outcome.metric
-    if outcome.estimate is None or bounds is None or metric is None or not all(map(isfinite, bounds)):
-        return
-    margin = (outcome.cells.margin if outcome.cells else None) or 0.0
-    at = {Expect.BETTER: (margin,), Expect.NO_WORSE: (-margin,), Expect.EQUIVALENT: (-margin, margin)}
-    value, (low, high) = outcome.estimate.value, bounds
-    label = f"{name}: {difference(value, metric)}, {100 * outcome.level:.4g}% interval {interval(bounds, metric)}"
-    yield Mark(
-        f"{label}, {outcome.verdict}",
-        "",
-        outcome.verdict in _COLOURS,
-        value,
-        low=low,
-        high=high,
-        group=name,
-        colour=_COLOURS.get(outcome.verdict, "var(--muted)"),
-        at=at[outcome.contrast.expect],
-    )
+    drawn = forest(marks, f"a better by ({', '.join(metrics)})") if marks else ""
+    return [Markup(drawn)] if drawn else []
