@@ -41,17 +41,16 @@ def summary(answers: Sequence[Answer]) -> Iterator[Sheet]:
     tested = [answer for answer in answers if answer.tested]
     if not tested:
         return
-    settings = list(dict.fromkeys(setting(verdict.setting) for answer in tested for verdict in answer.tested))
-    words = {setting(verdict.setting): verdict.setting for answer in tested for verdict in answer.tested}
+    decided = [verdict for answer in tested for verdict in answer.tested]
+    settings = {setting(verdict.setting): verdict.setting for verdict in decided}
     verdicts = [{setting(each.setting): each for each in answer.tested} for answer in tested]
     columns = [
         (name, [_short(of_claim[key]) if key in of_claim else "–" for of_claim in verdicts])
-        for key, name in zip(settings, _distinguished([words[key] for key in settings]), strict=True)
+        for key, name in zip(settings, _distinguished([*settings.values()]), strict=True)
     ]
-    outcomes = [outcome for answer in tested for verdict in answer.tested for outcome in verdict.outcomes]
-    estimates = [outcome for outcome in outcomes if outcome.estimate]
+    estimates = [outcome for verdict in decided for outcome in verdict.outcomes if outcome.estimate]
     notes = []
-    if any(verdict.verdict is Verdict.HOLDS and verdict.confounders for answer in tested for verdict in answer.tested):
+    if any(verdict.verdict is Verdict.HOLDS and verdict.confounders for verdict in decided):
         notes.append("confounded: the sides of a contrast that holds differ in more than what it names.")
     if estimates:
         nats = ", of perplexities in nats" if any(each.metric and each.metric.in_nats for each in estimates) else ""

@@ -259,8 +259,8 @@ def _agreement(agreement: Agreement) -> str:
     what = f"Order of {cells} ({agreement.task}, {agreement.corpus}, {agreement.metric.name})"
     if agreement.tau is None or agreement.p is None:
         return f"{what}: too few that differ to be ranked."
-    equal = "= " if agreement.p >= 0.001 else ""
-    return f"{what}: Kendall's τ = {signed(agreement.tau, '')} (p {equal}{probability(agreement.p)}); what diverged ranks last."
+    p = f"p {'= ' if agreement.p >= 0.001 else ''}{probability(agreement.p)}"
+    return f"{what}: Kendall's τ = {signed(agreement.tau, '')} ({p}); what diverged ranks last."
 
 
 def tuned_settings(table: Table) -> Sheet:
