@@ -163,16 +163,14 @@ def _tabular(sheet: Sheet, piece: dict[int, int]) -> _Tabular:
             for at, (_, _, places) in zip(piece, columns, strict=True)
         ]
         rows.append(_line(part for place in parts for part in place))
-        notes = [
-            tex(cell.note) if isinstance(cell, Score) and cell.aligned else "" for cell in (row[at] for at in piece)
-        ]
+        shown = [row[at] for at in piece]
+        notes = [tex(cell.note) if isinstance(cell, Score) and cell.aligned else "" for cell in shown]
         if any(notes):
-            below = zip(notes, across, strict=True)
-            rows.append(
-                _line(
-                    f"\\multicolumn{{{count}}}{{l}}{{{note}}}" if note else " & " * (count - 1) for note, count in below
-                )
+            below = (
+                f"\\multicolumn{{{count}}}{{l}}{{{note}}}" if note else " & " * (count - 1)
+                for note, count in zip(notes, across, strict=True)
             )
+            rows.append(_line(below))
             height += 1
         height += max(
             _lines(text, width)
