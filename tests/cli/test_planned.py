@@ -122,7 +122,8 @@ def test_another_grid_does_not_take_the_place_of_a_sweep(ran):
     assert str(refusal) == (
         f"other.yaml: sweep `tiny` in runs.db is another grid's ({Path('grid.yaml').resolve()}):"
         " the two share no cell (training.steps: 10 → 80)\n"
-        "  hint: write another `name:` into other.yaml, name another database with --db, or remove that sweep, whose runs stay: kdx rm tiny"
+        "  hint: write another `name:` into other.yaml, name another database with --db,"
+        " or remove that sweep, whose runs stay: kdx rm tiny"
     )
 
 
