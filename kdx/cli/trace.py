@@ -128,7 +128,7 @@ def _lines(trace: Trace, db: str) -> Iterator[str]:
         settings = ", ".join(f"{name} {word}" for name, word in trace.evaluation.words.items())
         yield f"evaluation  {sanitize_lines(trace.evaluation.asked.name)}: {sanitize_lines(settings)}"
     yield ""
-    yield from yaml_lines(trace.spec)
+    yield from yaml_lines(trace.record.spec.plain)
     yield ""
     head = ("", "run", "seed", "state", cell.selected_by.name, "at step", trace.scored, "seconds")
     yield from table(head, map(_run, trace.runs), indent=2)

@@ -61,11 +61,6 @@ class Trace:
         return f"{recorded.removeprefix('test/')} of evaluation {self.evaluation.asked.name}"
 
     @property
-    def spec(self) -> dict[str, Any]:
-        """Every field of the resolved cell."""
-        return dict(self.record.spec.plain)
-
-    @property
     def grid(self) -> str:
         """A grid of this cell alone, with its seeds, and with the evaluation where one gave the scores."""
         about = {
@@ -75,7 +70,7 @@ class Trace:
         }
         settings = self.evaluation and self.evaluation.asked
         evaluations = {"evaluations": {settings.name: settings.settings.asked}} if settings else {}
-        return "".join(as_yaml(part) for part in (about, self.spec, evaluations) if part)
+        return "".join(as_yaml(part) for part in (about, self.record.spec.plain, evaluations) if part)
 
     @property
     def origins(self) -> list[tuple[Provenance, list[int]]]:
@@ -182,7 +177,7 @@ def to_json(trace: Trace) -> dict[str, Any]:
         "cell": trace.record.id,
         "labels": dict(trace.record.labels),
         "evaluation": evaluation and {"name": evaluation.asked.name, "settings": dict(evaluation.settings)},
-        "spec": trace.spec,
+        "spec": dict(trace.record.spec.plain),
         "runs": runs,
         "grid": trace.grid,
     }

@@ -162,7 +162,7 @@ def test_intervals_and_p_values_are_those_of_the_rule():
     low, high = each.estimate.interval()
     assert low < other.estimate.interval()[0] and high > other.estimate.interval()[1]
     assert each.p > other.p
-    assert ruled.groups[0].minimum_detectable_difference is None
+    assert ruled.groups[0].minimum_detectable_difference() is None
     assert ruled.layout.cells[0].half_width > fixed.layout.cells[0].half_width
 
 

@@ -246,17 +246,3 @@ def test_a_place_without_a_score_has_no_mark_whatever_its_seeds_scored() -> None
         None,
         None,
     ]
-
-
-def test_what_the_marks_mean_is_told_only_where_they_stand() -> None:
-    def explained(*scores: list[float]) -> tuple[bool, bool, bool]:
-        cells = [cell(name, kernel=name) for name in ("rbf", "linear", "cosine")[: len(scores)]]
-        runs = [run for record, values in zip(cells, scores, strict=True) for run in seeded(record.id, *values)]
-        (table,) = tables(sweep(cells, runs))
-        best, other, untested = (mark in table.legend for mark in Mark)
-        return best, other, untested
-
-    assert explained([20.0, 20.1], [10.0, 10.1]) == (True, False, False)
-    assert explained([20.0, 20.1], [19.9, 20.1]) == (True, True, False)
-    assert explained([20.0, 20.1], [19.9, 20.1], [1.0]) == (True, True, True)
-    assert explained([20.0, 20.1], [1.0]) == (False, False, False)

@@ -7,6 +7,7 @@ A table is found by the command that made it, which stands before it in a commen
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -178,7 +179,12 @@ def _tables_in(document: Document, names: Sequence[str]) -> Iterator[FoundTable]
         starts |= {_start(text, at) if format == "latex" else at: (None, name) for at in places}
     ordered = sorted(starts)
     for start, end in zip(ordered, [*ordered[1:], len(text)], strict=False):
-        yield FoundTable(document, *starts[start], *(_object_around(document, start) if is_json else (start, end)))
+        made_by, name = starts[start]
+        if is_json:
+            # The object whose first key stands here.
+            start = text.rindex("{", 0, start)
+            _, end = _decoded(document, partial(json.JSONDecoder().raw_decode, idx=start))
+        yield FoundTable(document, made_by, name, start, end)
 
 
 def heads(format: str, name: str) -> re.Pattern[str]:
@@ -194,12 +200,6 @@ def heads(format: str, name: str) -> re.Pattern[str]:
 def _headed(document: Document, name: str, start: int = 0) -> list[int]:
     """The places from `start` on of the label or title of a table."""
     return [head.start() for head in heads(document.format, name).finditer(document.text, start) if head[1] is None]
-
-
-def _object_around(document: Document, at: int) -> tuple[int, int]:
-    """The start and the end of the JSON object whose first key stands here."""
-    start = document.text.rindex("{", 0, at)
-    return start, _decoded(document, lambda text: json.JSONDecoder().raw_decode(text, start))[1]
 
 
 def _decoded(document: Document, decode: Callable[[str], Any]) -> Any:

@@ -90,10 +90,6 @@ class SearchedCell:
             return "fewer than two trials have completed"
         return ""
 
-    def overlap(self, seeds: Iterable[int]) -> tuple[int, ...]:
-        """The tuning seeds among these of runs."""
-        return tuple(sorted({*seeds} & {*self.search.tuning.seeds}))
-
     def _edge(self, name: str, distribution: Distribution) -> Edge | None:
         """The edge of a parameter; None where a trial farther out was worse, or nothing is allowed beyond."""
         value = self.winner.parameters.get(name)

@@ -65,7 +65,7 @@ def _resolution(table: Table) -> str:
     able = [group for group in table.groups if group.cells > 1]
     shown: list[str] = []
     for group in able:
-        if (smallest := group.corrected_minimum_detectable_difference) is not None:
+        if (smallest := group.minimum_detectable_difference(corrected=True)) is not None:
             among = "" if len(able) == 1 else f" ({_name(table, group)})"
             n = f", n = {group.seeds}" if table.layout.n is None else ""
             shown.append(f"{_size(smallest, group.metric)}{among}{n}")
@@ -104,7 +104,7 @@ def _size(value: float, metric: Metric) -> str:
 
 def _spread(table: Table, group: Group) -> str:
     """The sentence on the spread over seeds."""
-    alone = group.minimum_detectable_difference
+    alone = group.minimum_detectable_difference()
     if group.spread is None or alone is None:
         return ""
     low, usual, high = (difference(sd, group.metric).lstrip("+") for sd in group.spread)

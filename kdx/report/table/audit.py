@@ -129,7 +129,7 @@ def _facts_of_search(searched: SearchedCell | None, cell: Cell) -> Iterator[tupl
     yield "pruned trials", str(searched.count(TrialState.PRUNED))
     yield "failed trials", str(searched.count(TrialState.FAILED))
     yield "tuning space", "; ".join(f"{name} {space_in_words(space[name])}" for name in sorted(space))
-    if seeds := searched.overlap(seed.seed for seed in cell.seeds if seed.score is not None):
+    if seeds := {seed.seed for seed in cell.seeds if seed.score is not None}.intersection(tuning.seeds):
         yield TUNED, f"seed{'' if len(seeds) == 1 else 's'} {_ranges(seeds)}"
 
 

@@ -111,20 +111,15 @@ class Group:
     fixed: bool = True
     """Whether the number of seeds was fixed beforehand, as detectable differences suppose."""
 
-    @property
-    def minimum_detectable_difference(self) -> float | None:
-        """The smallest difference that one comparison of two typical cells can show; for perplexities in nats."""
-        return self._detectable(1)
+    def minimum_detectable_difference(self, *, corrected: bool = False) -> float | None:
+        """The smallest difference that a comparison of two typical cells can show; for perplexities in nats.
 
-    @property
-    def corrected_minimum_detectable_difference(self) -> float | None:
-        """The same after the correction for all comparisons."""
-        return self._detectable(self.comparisons)
-
-    def _detectable(self, comparisons: int) -> float | None:
+        Args:
+            corrected: after the correction for all comparisons, not of one comparison alone.
+        """
         if self.spread is None or not self.fixed:
             return None
-        comparisons = max(1, comparisons)
+        comparisons = max(1, self.comparisons) if corrected else 1
         over_seeds = self.spread[1] * minimum_detectable_difference(self.seeds, comparisons, sides=self.sides)
         return hypot(over_seeds, self.over_documents * detectable_errors(comparisons, sides=self.sides))
 

@@ -151,8 +151,8 @@ def _group(group: Group) -> dict[str, Any]:
         "lowest_sd": low,
         "usual_sd": usual,
         "highest_sd": high,
-        "detectable_difference": group.minimum_detectable_difference,
-        "detectable_corrected": group.corrected_minimum_detectable_difference,
+        "detectable_difference": group.minimum_detectable_difference(),
+        "detectable_corrected": group.minimum_detectable_difference(corrected=True),
     }
 
 

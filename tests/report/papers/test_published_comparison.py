@@ -81,11 +81,6 @@ def test_a_published_cell_that_names_its_corpus_is_of_that_one() -> None:
     assert [pair.gain for pair in compared(published, *kernels(34.0)).pairs] == [1.0]
 
 
-def test_a_lower_perplexity_is_a_gain() -> None:
-    (pair,) = compared(of_kernels(24.0, metric="perplexity"), *kernels(20.0, task="prediction")).pairs
-    assert (pair.metric, pair.gain) == (PERPLEXITY, 4.0)
-
-
 def test_what_a_table_shows_is_what_stands_beside() -> None:
     cells = [cell("rbf", kernel="rbf")]
     runs = [run("rbf", 0, 2.0, 30.0), run("rbf", 1, 1.0, 40.0)]

@@ -54,10 +54,6 @@ def test_a_validation_metric_is_the_one_that_the_cell_was_selected_by() -> None:
     assert cell_of(cell("a"), runs, {}, metric="valid/perplexity") is None
 
 
-def test_a_gain_is_positive_where_it_is_better() -> None:
-    assert (metric_of("bleu").gain(2.0), metric_of("perplexity").gain(2.0)) == (2.0, -2.0)
-
-
 def test_the_expected_score_of_the_best_validation_seed() -> None:
     # By validation from the worst: 34, 31, 28.
     result = cell_from(*scored("a", (29.0, 31.0), (30.0, 28.0), (28.0, 34.0)))

@@ -103,8 +103,3 @@ def test_a_winner_is_that_of_a_cell_only_once_the_search_is_done_and_its_cell_is
     short = record([(1e-3, 1.0), (2e-3, 3.0)], total=5)
     assert searched_cells(replace(sweep, searches=(short,))) == {}
     assert [ended for _, ended in searches_without_winner(replace(sweep, searches=(short,)))] == [2]
-
-
-def test_seeds_that_trials_used_are_found_among_those_of_runs():
-    search = searched(record([(1e-3, 1.0)]), BLEU)
-    assert search.overlap([0, 1]) == () and search.overlap([0, 1_000_000]) == (1_000_000,)

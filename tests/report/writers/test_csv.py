@@ -151,12 +151,6 @@ def test_no_name_is_a_formula_or_breaks_out_of_its_field(axis: str, word: str, s
         assert not any(unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") for sign in field)
 
 
-@pytest.mark.parametrize("number", ["-1", "0.5", "-2.5e-3", "1E6"])
-def test_numbers_among_the_words_stay_numbers(number: str) -> None:
-    record = sweep([cell("a", labels={"x": number})], scored("a", (1.0, 2.0)), axes=["x"])
-    assert written(record)[0]["x"] == number
-
-
 def test_what_a_search_found_has_a_column_a_parameter() -> None:
     shown = trials.table(trials.search("rbf"), plain=("linear",))
     searched, plain = read(to_csv([shown]))
