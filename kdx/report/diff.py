@@ -53,7 +53,6 @@ class ScorePair:
 
     @classmethod
     def of(cls, name: str, before: RunRecord | None, after: RunRecord | None) -> "ScorePair":
-        """The scores of two runs."""
         return cls(name, _score(before), _score(after), before and before.id, after and after.id)
 
 

@@ -33,7 +33,6 @@ class PublishedPair:
     diverged: bool
     """Whether our cell diverged."""
     note: str = ""
-    """A remark on the published value."""
     same_corpus: bool = False
     """Whether both values are of the same corpus."""
     places: tuple[int, int] | None = None

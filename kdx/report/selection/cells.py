@@ -47,7 +47,6 @@ class Seed:
     run_id: int
     state: RunState
     validation: float | None
-    """Its best validation score."""
     score: float | None
     """Its test score, or in a table of a validation metric its validation score; None unless completed and in the
     table."""
@@ -73,7 +72,6 @@ class Cell:
     """
 
     id: str
-    """The cell's hash."""
     metric: Metric
     """The metric of `score`, such as bleu."""
     selected_by: Metric
@@ -82,9 +80,7 @@ class Cell:
     run_id: int | None
     """The selected run."""
     seed: int | None
-    """Its seed."""
     validation: float | None
-    """Its best validation score."""
     score: float | None
     """Its test score; in a table of a validation metric, its best validation score."""
     summary: Summary | None
@@ -204,7 +200,6 @@ class Cell:
 
     @property
     def planned(self) -> int:
-        """Number of planned seeds."""
         return len(self.seeds)
 
     @property

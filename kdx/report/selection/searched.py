@@ -32,7 +32,6 @@ class Edge:
     upper: bool
     """Whether it is the upper edge."""
     end: float
-    """The end of the range."""
     beyond: float | None
     """The end of the range to try: as wide again, but at most a decade where it is logarithmic; None for a list, to
     which values beyond its end are to be added."""
@@ -54,11 +53,9 @@ class SearchedCell:
 
     @property
     def ended(self) -> tuple[TrialRecord, ...]:
-        """The trials that have ended."""
         return tuple(trial for trial in self.trials if trial.state is not None)
 
     def count(self, state: TrialState) -> int:
-        """The number of trials that ended in this state."""
         return sum(trial.state is state for trial in self.trials)
 
     @cached_property

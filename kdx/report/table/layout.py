@@ -21,7 +21,6 @@ class Layout:
 
     name: str
     caption: str
-    """The caption from the grid."""
     shown: Shown
     """Which number each place shows: the selected test score, or the mean over seeds."""
     row_factors: tuple[str, ...]
@@ -76,7 +75,6 @@ class Layout:
         return self.evaluations[cell.id].cell_id if cell.id in self.evaluations else cell.id
 
     def spec(self, at: Address) -> ResolvedSpec:
-        """The spec of the cell in a place."""
         return self.records[self.places[at].id].spec
 
 
