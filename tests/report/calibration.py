@@ -8,7 +8,7 @@ says which.
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import sqrt
@@ -76,6 +76,14 @@ class Rate:
         return sqrt(likely * (1 - likely) / self.draws)
 
 
+def _missed(parts: Sequence[tuple[float, Any]], documents: Sequence[Any] = ()) -> bool:
+    """Whether the 95% interval of a weighted sum of means, over documents too if these are given, misses 0."""
+    estimate = contrast(parts, documents)
+    assert estimate and bool(estimate.documents) is bool(documents)
+    low, high = estimate.interval()
+    return not low <= 0 <= high
+
+
 def misses(scenario: Scenario, n: int, draws: int, rng: np.random.Generator) -> Rate:
     """95% intervals of a difference between the noisy cell and a steady one that miss it."""
     hits = built = 0
@@ -84,10 +92,7 @@ def misses(scenario: Scenario, n: int, draws: int, rng: np.random.Generator) -> 
         summaries = [summarise(scores) for scores in cells if len(scores) > 1]
         if len(summaries) < 2:
             continue
-        estimate = contrast([(1.0, summaries[0]), (-1.0, summaries[1])])  # type: ignore[list-item]
-        assert estimate
-        low, high = estimate.interval()
-        built, hits = built + 1, hits + (not low <= 0 <= high)
+        built, hits = built + 1, hits + _missed([(1.0, summaries[0]), (-1.0, summaries[1])])
     return Rate("a claim's 95% interval misses", scenario.name, n, hits, draws)
 
 
@@ -101,11 +106,7 @@ def misses_of_unequal(noisier: float, n: tuple[int, int], draws: int, rng: np.ra
     hits = 0
     for _ in range(draws):
         few, many = (summarise(rng.normal(0, sd, k).tolist()) for sd, k in zip((noisier, 1.0), n, strict=True))
-        assert few and many
-        estimate = contrast([(1.0, few), (-1.0, many)])
-        assert estimate
-        low, high = estimate.interval()
-        hits += not low <= 0 <= high
+        hits += _missed([(1.0, few), (-1.0, many)])
     return Rate(f"95% interval misses, {n[0]} against {n[1]} seeds", f"{noisier:g} times as noisy", n[0], hits, draws)
 
 
@@ -120,11 +121,7 @@ def misses_of_tuned(trials: int, n: int, draws: int, rng: np.random.Generator, *
         loss = range_end * rng.uniform(-1, 1, trials) ** 2
         winners = [loss[np.argmin(loss + rng.normal(size=trials))] for _ in range(2)]
         first, other = (summarise(rng.normal(winner, 1.0, n).tolist()) for winner in winners)
-        assert first and other
-        estimate = contrast([(1.0, first), (-1.0, other)])
-        assert estimate
-        low, high = estimate.interval()
-        hits += not low <= 0 <= high
+        hits += _missed([(1.0, first), (-1.0, other)])
     return Rate("interval of equal tuned cells misses*", f"{trials} trials", n, hits, draws)
 
 
@@ -227,13 +224,9 @@ def misses_over_documents(spread: Spread, n: int, draws: int, rng: np.random.Gen
             scores = rng.normal(0, spread.seeds, (n, 1)) / sqrt(spread.number) + inner
             sums = scores * targets
             summary = summarise([float(each) for each in sums.sum(1) / targets.sum()])
-            assert summary
             parts.append((weight, summary))
             documents.append(by_document("block", targets.tolist(), sums.tolist()))
-        estimate = contrast(parts, documents)
-        assert estimate and estimate.documents
-        low, high = estimate.interval()
-        hits += not low <= 0 <= high
+        hits += _missed(parts, documents)
     what = "a difference's" if cells == 2 else "a mean's"
     return Rate(f"{what} interval over documents misses", spread.name, n, hits, draws)
 

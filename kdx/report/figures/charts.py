@@ -148,14 +148,7 @@ def scatter(marks: Sequence[Mark], x: str, y: str) -> str:
         encoding[field]["axis"] = {"tickCount": 5}
     names = list(dict.fromkeys(sanitize(mark.group) for mark in marks))
     encoding |= {**_grouped(names, "group", color=_SERIES, shape=_SHAPES), **_LINK}
-    layers = [
-        {
-            "mark": {"type": "point", "filled": filled, "size": size, "opacity": opacity},
-            "data": {"values": [_linked(mark) for mark in marks if mark.filled is filled]},
-            "encoding": encoding,
-        }
-        for filled, size, opacity in ((False, 40, 0.8), (True, 60, 1))
-    ]
+    layers = _points(marks, encoding, {"size": 40, "opacity": 0.8}, {"size": 60, "opacity": 1})
     width, height = SCATTER
     return _svg({"width": width, "height": height, "layer": layers})
 
@@ -190,15 +183,24 @@ def dots(cells: Sequence[Mark], runs: Sequence[Mark], title: str) -> str:
     values = [mark.x for mark in runs]
     span = scale([*values, *(bound for mark in cells for bound in (mark.low, mark.high))]) or (0.0, 1.0)
     y, layers = _intervals(cells, title, _scaled(span), shape="diamond")
-    points = [
-        {
-            "data": {"values": [_linked(mark) for mark in runs if mark.filled is filled]},
-            "mark": {"type": "point", "filled": filled, "size": 50, "opacity": 0.8, "color": colour},
-            "encoding": {"y": y, "x": {"field": "x", "type": "quantitative"}, **_LINK},
-        }
-        for filled, colour in ((False, "var(--point)"), (True, "var(--ink)"))
-    ]
+    encoding = {"y": y, "x": {"field": "x", "type": "quantitative"}, **_LINK}
+    looks = ({"size": 50, "opacity": 0.8, "color": colour} for colour in ("var(--point)", "var(--ink)"))
+    points = _points(runs, encoding, *looks)
     return _svg({"width": 250, "height": {"step": _ROW}, "layer": [layers[0], *points, layers[1]]})
+
+
+def _points(
+    marks: Sequence[Mark], encoding: Mapping[str, Any], empty: Mapping[str, Any], filled: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The layers of the marks that are not filled and of those that are, each with its look."""
+    return [
+        {
+            "data": {"values": [_linked(mark) for mark in marks if mark.filled is is_filled]},
+            "mark": {"type": "point", "filled": is_filled, **look},
+            "encoding": encoding,
+        }
+        for is_filled, look in ((False, empty), (True, filled))
+    ]
 
 
 def _intervals(

@@ -70,36 +70,27 @@ def figures(table: Table, sweep: SweepRecord) -> Iterator[dict[str, Any]]:
             yield {"caption": caption, "svgs": [*map(Markup, svgs)], "narrow": narrow}
 
 
-def _by_panel(table: Table) -> list[tuple[str, Metric, list[Address]]]:
-    """The places with a mean, by task and metric; where there are many, the best of them."""
-    panels: dict[tuple[str, Metric], list[Address]] = {}
+def _by_panel(table: Table) -> list[tuple[str, Metric, dict[Address, float]]]:
+    """The mean of each place that has one, by task and metric; where there are many, the best of them."""
+    panels: dict[tuple[str, Metric], dict[Address, float]] = {}
     for at, cell in table.layout.places.items():
         if cell.summary and isfinite(cell.summary.mean):
-            task = table.layout.records[cell.id].spec.task
-            panels.setdefault((task, cell.metric), []).append(at)
-    ordered = []
-    for (task, metric), places in panels.items():
-        ranked = sorted(places, key=lambda at: -metric.gain(_mean(table, at)))[:_MOST_ROWS]
-        kept = set(ranked)
-        ordered.append((task, metric, [at for at in places if at in kept]))
-    return ordered
-
-
-def _mean(table: Table, at: Address) -> float:
-    summary = table.layout.places[at].summary
-    assert summary
-    return summary.mean
+            panels.setdefault((table.layout.spec(at).task, cell.metric), {})[at] = cell.summary.mean
+    shown = []
+    for (task, metric), means in panels.items():
+        best = set(sorted(means, key=lambda at: -metric.gain(means[at]))[:_MOST_ROWS])
+        shown.append((task, metric, {at: mean for at, mean in means.items() if at in best}))
+    return shown
 
 
 def _dots(table: Table) -> Iterator[str]:
     """Each cell's seeds, mean and interval, a panel for each task and metric."""
     panels = _by_panel(table)
-    for task, metric, places in panels:
-        names = _varying(table, places)
-        best = max((_mean(table, at) for at in places), key=metric.gain)
+    for task, metric, means in panels:
+        best = max(means.values(), key=metric.gain)
         cells, runs = [], []
-        for at, name in zip(places, names, strict=True):
-            cell, mean = table.layout.places[at], _mean(table, at)
+        for (at, mean), name in zip(means.items(), _varying(table, [*means]), strict=True):
+            cell = table.layout.places[at]
             low, high = cell.interval or (mean, mean)
             about = f", 95% interval {interval((low, high), metric.name)}" if cell.interval else ""
             label = f"{name}: mean {rounded(mean, metric.name)}{about}"
@@ -120,7 +111,7 @@ def _about_dots(table: Table) -> str:
         "The score of each seed (full circle: the selected one), the mean (diamond; full: the best) and its "
         f"95% interval over seeds{texts}{compared}."
     )
-    shown = sum(len(places) for *_, places in _by_panel(table))
+    shown = sum(len(means) for *_, means in _by_panel(table))
     left_out = sum(bool(cell.summary and isfinite(cell.summary.mean)) for cell in table.layout.cells) > shown
     return f"{caption} The {_MOST_ROWS} best of each task." if left_out else caption
 
@@ -130,14 +121,14 @@ def _costs(table: Table, sweep: SweepRecord) -> Iterator[str]:
     seconds = {run.id: run.seconds for run in sweep.runs if run.seconds is not None}
     parameters = {run: metrics[PARAMETERS] for run, metrics in sweep.metrics.items() if PARAMETERS in metrics}
     groups = _groups(table)
-    for _, metric, places in _by_panel(table):
+    for _, metric, means in _by_panel(table):
         for title, known in (("parameters", parameters), ("seconds of a run", seconds)):
             marks = []
-            for at in places:
+            for at, mean in means.items():
                 cell = table.layout.places[at]
                 costs = [known[seed.run_id] for seed in cell.seeds if seed.score is not None and seed.run_id in known]
                 if costs:
-                    cost, mean = sum(costs) / len(costs), _mean(table, at)
+                    cost = sum(costs) / len(costs)
                     label = f"{place(table.layout, at)}: {rounded(mean, metric.name)} with {cost:,.0f} {title}"
                     marks.append(Mark(label, f"#{cell_anchor(cell)}", True, cost, mean, group=groups[at[0]]))
             if len({mark.x for mark in marks}) > 1:
