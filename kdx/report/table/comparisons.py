@@ -147,14 +147,11 @@ def compare(
         )
         for difference in _differences(comparable, lambda at: best[at].places[0] if at in best else None, {}, rule)
     )
+    marks = _marks(layout, best, from_best)
     if not spec.baseline:
-        groups = [
-            _group(
-                group, max((best[at].comparisons for at in group.cells if at in best), default=0), 1, from_best, rule
-            )
-            for group in comparable
-        ]
-        return tuple(groups), from_best, _marks(layout, best, from_best)
+        most = (max((best[at].comparisons for at in group.cells if at in best), default=0) for group in comparable)
+        groups = [_group(group, number, 1, from_best, rule) for group, number in zip(comparable, most, strict=True)]
+        return tuple(groups), from_best, marks
     followed = follow(layout, spec, comparable, rule) if rule and decides(spec, layout) else {}
     differences = _differences(comparable, baseline_of(layout, spec), spec.margin, rule, followed)
     tested = [difference.estimate.p for difference in differences if difference.estimate]
@@ -165,7 +162,7 @@ def compare(
         replace(difference, p=next(corrected)) if difference.estimate else difference for difference in differences
     )
     groups = [_group(group, number, 2, differences, rule) for group in comparable]
-    return tuple(groups), differences, _marks(layout, best, from_best)
+    return tuple(groups), differences, marks
 
 
 def baseline_of(layout: Layout, spec: TableSpec) -> BaselineOf:

@@ -49,18 +49,19 @@ def figures_of_curves(
     most = max(_FEWEST_STEPS, min(_MOST_STEPS, _ALL_STEPS // max(1, 2 * len(cells))))
     sections = []
     for metric, members in groups.items():
-        plots = []
-        for name, title in ((metric.name, str(metric)), (LOSS, LOSS)):
-            series = {
-                cell.id: Series(title_of_cell, points)
-                for cell, title_of_cell in members
+        plots = {
+            name: {
+                cell.id: Series(title, points)
+                for cell, title in members
                 if (points := _seeds_together(cell, name, curves, most))
             }
-            plots.append((name, title, series))
-        x_span = scale([point.x for _, _, series in plots for drawn in series.values() for point in drawn.points])
+            for name in (metric.name, LOSS)
+        }
+        x_span = scale([point.x for series in plots.values() for drawn in series.values() for point in drawn.points])
         charts: dict[str, list[Markup]] = {}
         together = []
-        for name, title, series in plots:
+        for name, series in plots.items():
+            title = name if name == LOSS else str(metric)
             spanned = Plot(title, "step", "", tuple(series.values()), x_span=x_span).spanned()
             if spanned is None:
                 continue
