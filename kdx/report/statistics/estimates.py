@@ -25,6 +25,7 @@ LEVEL = 0.95
 """Confidence level of every interval in a report."""
 POWER = 0.8
 """Probability of showing an existing difference, wherever a report gives a number of seeds."""
+_MOST_SEEDS = 10_000
 _FAR = 1000.0
 """Noncentrality from which on only the noise of the standard error matters, to 1e-6."""
 _SHARES = 200
@@ -122,7 +123,7 @@ class Estimate:
         correction = exp(lgamma(half) - lgamma(half - 0.5)) / sqrt(half)
         return correction * (self.value / self.sd)
 
-    def seeds_to_show(self, low: float, high: float, n: int, level: float = LEVEL, most: int = 10_000) -> int | None:
+    def seeds_to_show(self, low: float, high: float, n: int, level: float = LEVEL) -> int | None:
         """Number of seeds with which the interval lies between two bounds with probability `POWER`, if the value stays.
 
         Args:
@@ -132,7 +133,7 @@ class Estimate:
                 documents does not.
 
         Returns:
-            None when the value is not between the bounds, or more than `most` seeds would be needed.
+            None when the value is not between the bounds, or more than `_MOST_SEEDS` would be needed.
         """
         if not low < self.value < high:
             return None
@@ -148,9 +149,9 @@ class Estimate:
             half = float(special.stdtrit(df, (1 + level) / 2)) * error
             return _tail(low + half - self.value, error, df) - _tail(high - half - self.value, error, df) >= POWER
 
-        if not shown(most):
+        if not shown(_MOST_SEEDS):
             return None
-        return 2 + bisect_left(range(2, most), True, key=shown)
+        return 2 + bisect_left(range(2, _MOST_SEEDS), True, key=shown)
 
 
 def contrast(

@@ -9,11 +9,11 @@ from kdx.report.statistics import special
 from kdx.report.statistics.estimates import LEVEL
 
 
-def wilson(hits: int, n: int, level: float = LEVEL) -> tuple[float, float]:
-    """Wilson's (1927) interval of a rate from `hits` of `n`; from 0 to 1 if n is 0."""
+def wilson(hits: int, n: int) -> tuple[float, float]:
+    """Wilson's (1927) 95% interval of a rate from `hits` of `n`; from 0 to 1 if n is 0."""
     if not n:
         return 0.0, 1.0
-    z2 = float(special.ndtri((1 + level) / 2)) ** 2
+    z2 = float(special.ndtri((1 + LEVEL) / 2)) ** 2
     rate = hits / n
     middle = (rate + z2 / (2 * n)) / (1 + z2 / n)
     half = sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
@@ -21,9 +21,9 @@ def wilson(hits: int, n: int, level: float = LEVEL) -> tuple[float, float]:
     return (max(0.0, middle - half) if hits else 0.0), (min(1.0, middle + half) if hits < n else 1.0)
 
 
-def rate_difference(hits: tuple[int, int], n: tuple[int, int], level: float = LEVEL) -> tuple[float, float]:
-    """The interval of the first rate minus the second, from their Wilson intervals (Newcombe 1998, method 10)."""
-    (low, high), (other_low, other_high) = (wilson(k, runs, level) for k, runs in zip(hits, n, strict=True))
+def rate_difference(hits: tuple[int, int], n: tuple[int, int]) -> tuple[float, float]:
+    """The 95% interval of the first rate minus the second, from their Wilson intervals (Newcombe 1998, method 10)."""
+    (low, high), (other_low, other_high) = (wilson(k, runs) for k, runs in zip(hits, n, strict=True))
     first, second = (k / runs if runs else 0.5 for k, runs in zip(hits, n, strict=True))
     between = first - second
     below = sqrt((first - low) ** 2 + (other_high - second) ** 2)
