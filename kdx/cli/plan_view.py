@@ -355,8 +355,8 @@ def matrix(plan: Plan, runs: Sequence[PlannedDecision]) -> Sheet:
         headers=(*rows, *(head[-1] if head else "runs" for head in words)),
         names=len(rows),
         rows=tuple(
-            (*unless_repeated(names, at), *(text(name, head) for head in heads))
-            for at, name in enumerate(names[:MOST_ROWS])
+            (*shown, *(text(name, head) for head in heads))
+            for name, shown in zip(names[:MOST_ROWS], unless_repeated(names), strict=False)
         ),
         notes=tuple(notes),
         above=tuple(head[:-1] for head in words) if len(columns) > 1 else (),

@@ -87,7 +87,7 @@ class Sheet:
     def row_names(self) -> list[list[str]]:
         """The names of each row, blank where a table of scores repeats those of the row above."""
         names = [[str(cell) for cell in row[: self.names]] for row in self.rows]
-        return [unless_repeated(names, index) for index in range(len(names))] if self.of_scores else names
+        return unless_repeated(names) if self.of_scores else names
 
 
 def listing(
@@ -116,11 +116,12 @@ def lined_up(scores: Sequence[Score], blank: str = " ") -> Iterator[tuple[Score,
         yield score, score.mean.rjust(mean, blank), beside
 
 
-def unless_repeated(headers: Sequence[Sequence[str]], index: int) -> list[str]:
-    """The levels of one header, blank where they repeat the header before it."""
-    header, before = headers[index], headers[index - 1] if index else ()
-    repeated = [tuple(before[: level + 1]) == tuple(header[: level + 1]) for level in range(len(header))]
-    return ["" if same else word for word, same in zip(header, repeated, strict=True)]
+def unless_repeated(headers: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The levels of each header, blank where they repeat the header before it."""
+    return [
+        ["" if [*before[: level + 1]] == [*header[: level + 1]] else word for level, word in enumerate(header)]
+        for before, header in zip([(), *headers], headers, strict=False)
+    ]
 
 
 def spans(headers: Sequence[Sequence[str]], level: int) -> list[tuple[str, int]]:

@@ -87,7 +87,7 @@ class TextSheet:
             columns.append(_aligned(self.sheet.scores(at)) if is_score else [*map(_text, self.sheet.texts(at))])
         blank = " " * self.sheet.of_scores
         headers = [self.sheet.levels(at) for at in [*piece][names:]]
-        shown = [unless_repeated(headers, index) for index in range(len(headers))]
+        shown = unless_repeated(headers)
         levels = max(map(len, headers), default=1)
         for level in range(levels):
             innermost = level == levels - 1
