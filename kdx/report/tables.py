@@ -107,7 +107,9 @@ def _table(
     traits = traits_of(layout, sweep)
     comparable = comparable_cells(layout, traits)
     rule = rule_of(sweep.grid)
-    searches = _searches(layout, sweep)
+    winners = searched_cells(sweep)
+    trained = {at: layout.trained(cell) for at, cell in layout.places.items()}
+    searches = {at: winners[id] for at, id in trained.items() if id in winners}
     groups, differences, marks = compare(layout, spec, comparable, rule)
     return Table(
         layout=layout,
@@ -123,12 +125,6 @@ def _table(
         searches=searches,
         published=compare_with_published(layout.places, layout.records, paper) if paper else None,
     )
-
-
-def _searches(layout: Layout, sweep: SweepRecord) -> dict[Address, SearchedCell]:
-    winners = searched_cells(sweep)
-    trained = {at: layout.trained(cell) for at, cell in layout.places.items()}
-    return {at: winners[id] for at, id in trained.items() if id in winners}
 
 
 def _default(sweep: SweepRecord) -> TableSpec:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 
+import numpy as np
+
 _MOST_DRAWS = 1000
 """Largest m for which the expected best of m seeds is computed."""
 _BAND = (0.05, 0.95)
@@ -22,9 +24,6 @@ def expected_best(scores: Sequence[float]) -> list[float]:
     Returns:
         The expected score for each m up to `_MOST_DRAWS` or the number of scores.
     """
-    # late: numpy takes 0.07 s to import, and few tables need it
-    import numpy as np
-
     n = len(scores)
     ordered, below = np.array(scores, dtype=float), np.arange(n)
     weights = np.full(n, 1 / n) if n else np.zeros(0)
