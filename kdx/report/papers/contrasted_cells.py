@@ -12,6 +12,7 @@ from kdx.grid.seeds import SeedRule, rule_of
 from kdx.grid.table_layout import is_of_evaluation
 from kdx.grid.words import known_options
 from kdx.report.papers.paper_file import Contrast
+from kdx.report.selection.best_seed import by_cell
 from kdx.report.selection.cells import Cell, cell_of
 from kdx.report.selection.evaluated import EvaluatedCell, evaluated_cells
 from kdx.report.selection.searched import searched_cells
@@ -19,7 +20,7 @@ from kdx.report.statistics.by_document import ByDocument, together
 from kdx.report.statistics.estimates import Estimate, Summary, contrast, summarise
 from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
-from kdx.store.records import CellRecord, DocumentRecord, RunRecord, SweepRecord
+from kdx.store.records import CellRecord, SweepRecord
 from kdx.words import table
 
 _SEARCHED = "searched"
@@ -45,20 +46,16 @@ class RecordedRuns:
     """The cells of several sweeps, each once, with their runs in all of them, and the evaluations of these."""
 
     def __init__(self, sweeps: Sequence[SweepRecord]) -> None:
-        self._metrics: dict[int, Mapping[str, float]] = {}
-        self._documents: dict[int, DocumentRecord] = {}
-        self._runs: dict[str, dict[int, RunRecord]] = {}
+        self._metrics = {run: metrics for sweep in sweeps for run, metrics in sweep.metrics.items()}
+        self._documents = {run: sums for sweep in sweeps for run, sums in sweep.documents.items()}
+        self._runs = by_cell({run.id: run for sweep in sweeps for run in sweep.runs}.values())
         self._rules: dict[str, SeedRule] = {}
         self._searched: dict[str, set[frozenset[str]]] = {}
         self._evaluated: dict[str, EvaluatedCell] = {}
         for sweep in sweeps:
-            self._metrics |= sweep.metrics
-            self._documents |= sweep.documents
             for evaluated in evaluated_cells(sweep):
                 earlier = self._evaluated.get(evaluated.record.id, evaluated)
                 self._evaluated[evaluated.record.id] = replace(evaluated, made={**earlier.made, **evaluated.made})
-            for run in sweep.runs:
-                self._runs.setdefault(run.cell_id, {})[run.id] = run
             winners, rule = searched_cells(sweep), rule_of(sweep.grid)
             for cell in sweep.cells:
                 # A cell that one sweep searched and another planned is compared with both kinds.
@@ -109,7 +106,7 @@ class RecordedRuns:
             trained = evaluated.cell_id if evaluated else record.id
             self._cells[key] = cell_of(
                 evaluated or record,
-                self._runs.get(trained, {}).values(),
+                self._runs.get(trained, ()),
                 self._metrics,
                 self._documents,
                 metric=metric,
