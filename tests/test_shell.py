@@ -92,4 +92,4 @@ def test_nothing_else_quotes_for_a_shell():
     users = {str(path.relative_to(kdx)) for path in kdx.rglob("*.py") if "import shlex" in path.read_text()}
     # A job's script evaluates the command that runs Python, which the user may have written; and the command in a file
     # is read back.
-    assert users == {"shell.py", "slurm/submission.py", "report/made_by.py", "report/quoted.py"}
+    assert users == {"shell.py", "slurm/submission.py", "report/made_by.py", "report/check/quoted.py"}
