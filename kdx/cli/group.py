@@ -259,7 +259,9 @@ def usage_error(error: Any) -> KdxError:
     value = str(causes[0]["input"]) if causes else ""
     allowed = message.rpartition(" is not one of ")[2].replace("'", "").removeprefix("Input should be ")
     allowed = allowed.partition(", unable to parse")[0].replace("a valid integer", "a whole number")
-    hint = did_you_mean(value, allowed.split(", ")) or hint
+    known = allowed.split(", ")
+    meant = {"tex": "latex", "md": "markdown"}.get(value)
+    hint = f"did you mean `{meant}`?" if meant in known else did_you_mean(value, known) or hint
     return KdxError(f"{name} `{value}`" if causes else name, place=place, allowed=allowed, hint=hint)
 
 

@@ -245,7 +245,7 @@ def _lines(title: str, view: RunView, details: RunDetails, facts: Mapping[str, A
             "scores": ", ".join(_scores(details)),
             "error": run.error or "",
             "undertrained": run.undertrained or "",
-            "took": f"{in_words(run.seconds)} in ended attempts" if run.seconds is not None else "",
+            "took": in_words(run.seconds) if run.seconds is not None else "",
             "ran on": ", ".join(f"{name} {value}" for name, value in environment if value is not None),
             "changed": facts["changes"] or "",
             "files": ", ".join(f"{_file(file['name'])} ({size(file['bytes'])})" for file in facts["files"]),

@@ -58,7 +58,10 @@ def find_any(word: str, folder: Path) -> Component:
     """Return the component of this name on any axis; raises what `find` does."""
     components = [component for axis in FAMILY_OF if (component := find(axis, word, folder)) is not None]
     if not components:
-        raise KdxError(f"no installed package provides `{word}`", allowed="FILE.py:Class, or a name of a package")
+        problem, hint = f"no installed package provides `{word}`", None
+        if word.endswith(".py"):
+            problem, hint = f"`{word}` names a file, not a class in it", f"{word}:Class"
+        raise KdxError(problem, allowed="FILE.py:Class, or a name of a package", hint=hint)
     return next((component for component in components if FAMILY_OF[component.axis].fits(component)), components[0])
 
 
@@ -163,7 +166,8 @@ def _candidates(axis: str, word: str, folders: Iterable[Path]) -> Iterator[Compo
 def _in_file(axis: str, word: str, folder: Path) -> Component:
     if not IN_FILE.fullmatch(word):
         allowed = "FILE.py:Class, with a file at or below the folder of the grid"
-        raise KdxError(f"`{word}` names no component", allowed=allowed)
+        hint = "name the file from the folder of the grid on" if word.startswith(("/", ".", "~")) else None
+        raise KdxError(f"`{word}` names no component", allowed=allowed, hint=hint)
     path, _, name = word.rpartition(":")
     file = folder / path
     if _is_of_kdx(module_of(file.name)):

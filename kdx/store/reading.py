@@ -34,6 +34,7 @@ from sqlalchemy import (
 )
 
 from kdx.errors import KdxError, did_you_mean
+from kdx.grid import shipped
 from kdx.store import remarks
 from kdx.store.database import Database
 from kdx.store.json_object import JsonObject
@@ -621,12 +622,10 @@ def sweep_row(connection: Connection, database: Database, name_or_id: str | int 
     if not rows:
         raise KdxError("no sweep is recorded here yet", place=place, hint="kdx sweep GRID records one")
     names = sorted(row.name for row in rows)
-    raise KdxError(
-        f"there is no sweep `{name_or_id}`",
-        place=place,
-        allowed=names,
-        hint=did_you_mean(str(name_or_id), names),
-    )
+    hint = did_you_mean(str(name_or_id), names)
+    if name_or_id in shipped.names():
+        hint = f"kdx sweep {name_or_id} trains it"
+    raise KdxError(f"there is no sweep `{name_or_id}`", place=place, allowed=names, hint=hint)
 
 
 def _planned_in(sweep_id: int) -> ColumnElement[bool]:

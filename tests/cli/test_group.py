@@ -60,6 +60,10 @@ def test_the_help_of_every_command_has_an_example_and_its_common_options_in_a_pa
             ["claims", "--format", "markdwn"],
             f"kdx claims: --format `markdwn`\n  allowed: {', '.join(Format)}",
         ),
+        (
+            ["report", "--format", "tex"],
+            f"kdx report: --format `tex`\n  allowed: {', '.join(Format)}\n  hint: did you mean `latex`",
+        ),
         (["gc", "x"], "kdx gc: unexpected argument `x`\n  hint: kdx gc --help"),
         (["serve", "a.db"], "kdx serve: unexpected argument `a.db`\n  hint: name a database with --db a.db"),
         (["train", "x"], "kdx: there is no command `train`\n  hint: did you mean `sweep`?"),

@@ -119,6 +119,8 @@ def test_an_installed_package_brings_a_word_which_is_read_and_not_imported(packa
 
 def test_no_package_has_a_word_that_nobody_brings(package):
     assert find("kernel", "lorentz", package) is find("position", "cauchy", package) is None
+    with pytest.raises(KdxError, match=r"`cauchy.py` names a file, not a class in it\n.*\n  hint: cauchy.py:Class"):
+        find_any("cauchy.py", package)
     with pytest.raises(KdxError, match="no installed package provides `lorentz`"):
         find_any("lorentz", package)
 

@@ -143,6 +143,8 @@ def test_an_unknown_sweep_is_reported_with_the_known_ones(database: Database, ad
         f"{address}: there is no sweep `quikstart`\n  allowed: quickstart, table 1\n  hint: did you mean `quickstart`?"
     )
     assert caught.value.exit_code == 2
+    with pytest.raises(KdxError, match="hint: kdx sweep tsai2019/table1-mini trains it"):
+        reading.load_sweep(database, "tsai2019/table1-mini")
 
 
 def test_a_database_without_a_sweep_says_so(database: Database, address: str):
