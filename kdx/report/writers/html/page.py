@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from jinja2 import Environment, FunctionLoader
 from markupsafe import Markup, escape
@@ -72,14 +72,28 @@ def curves_part(plots: Iterable[Plot]) -> Markup:
     return Markup('<h2>Curves</h2><div class="figures">{}</div>').format(drawn) if drawn else drawn
 
 
-def live_page(title: str, links: Sequence[Linked], *, texts: Sequence[tuple[str, str]] = (), **shown: Any) -> str:
+class Live(TypedDict, total=False):
+    """What a page of `kdx serve` may show beside its title and texts."""
+
+    lead: str
+    done: int
+    """Runs that are over, of `total`."""
+    total: int
+    lists: Sequence[Mapping[str, Any]]
+    """Each with `title`, `headers` and `rows` of `Linked`."""
+    report: Markup
+    made: str
+    """Changes when the report does."""
+
+
+def live_page(
+    title: str, links: Sequence[Linked], *, texts: Sequence[tuple[str, str]] = (), **shown: Unpack[Live]
+) -> str:
     """Return a page of `kdx serve`, which asks for itself anew while somebody looks at it.
 
     Args:
         links: to other pages.
         texts: title and lines.
-        shown: `lead`; `done` and `total`, the runs that are over and all of them; `lists`, each with `title`, `headers`
-            and `rows` of `Linked`; `report`, and `made`, which changes when the report does.
     """
     inert = [(name, escape(spelled_out(lines, keep="\n\t"))) for name, lines in texts]
     return _rendered("live.html", "page.js", "live.js", title=title, links=links, texts=inert, **shown)
