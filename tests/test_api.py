@@ -1,6 +1,5 @@
 """kdx as a library, on the shipped example and on runs of its own."""
 
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,14 +15,12 @@ import pytest
 from grids import written
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import insert
 
 import kdx
 from kdx.errors import DatabaseError, Faults, KdxError
 from kdx.report.writers.arrow import stream
 from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
-from kdx.store.schema import bits_of, evaluation, evaluation_metric
 
 EXAMPLE = Path(__file__).parents[1] / "runs.db.example"
 SWEEP = "tsai2019/table1-mini"
@@ -76,21 +73,16 @@ def test_sweeps_runs_and_curves_are_frozen_records():
         kdx.curves(SWEEP, ["valid/nothing"], EXAMPLE)
 
 
-def test_evaluations_are_records(tmp_path):
+def test_evaluations_are_records():
     assert not kdx.evaluations(SWEEP, EXAMPLE)
-    copy = tmp_path / "runs.db"
-    shutil.copy(EXAMPLE, copy)
-    with open_database(copy, write=True) as database, database.write() as connection:
-        made = {"id": 1, "run_id": 1, "settings_id": "a" * 32, "settings": {"beam": 4}, "made": 4.0}
-        connection.execute(insert(evaluation).values(made))
-        score = {"evaluation_id": 1, "name": "loss", "value": 1.25, "bits": bits_of(1.25)}
-        connection.execute(insert(evaluation_metric).values(score))
-    (one,) = kdx.evaluations(SWEEP, copy)
-    (run,) = (run for run in kdx.runs(SWEEP, copy) if run.id == one.run)
-    assert (one.labels, one.seed) == (run.labels, run.seed)
-    assert (one.run, one.settings["beam"], dict(one.metrics), one.error) == (1, 4, {"loss": 1.25}, None)
-    (row,) = one.rows()
-    assert (row["run"], row["beam"], row["loss"]) == (1, 4, 1.25)
+    made = kdx.evaluations("extrapolation/mini", EXAMPLE)
+    runs = {run.id: run for run in kdx.runs("extrapolation/mini", EXAMPLE)}
+    assert {each.run for each in made} == {*runs} and len(made) == 4 * len(runs)
+    for each in made:
+        assert (each.labels["approach"], each.seed) == (runs[each.run].labels["approach"], runs[each.run].seed)
+        (row,) = each.rows()
+        assert (row["run"], row["perplexity"]) == (each.run, each.metrics["perplexity"]) and each.error is None
+    assert {each.settings["length"] for each in made} == {64, 128, 256, 512}
 
 
 def test_records_are_frames():
