@@ -145,8 +145,8 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
     if given is None and key and (inner := node.inner(key)) is not None and inner.value is None:
         fault, around = no_value(name, node.key(key), allowed), node.inner(key[:-1])
         # Braces without colons are a mapping whose keys have no values.
-        if key[0] == "axes" and around and len(around.value) > 1 and not any(around.plain().values()):
-            fault.hint = f"for a list: {key[-2]}: [{', '.join(around.value)}]"
+        if key[0] == "axes" and len(key) == 3 and around and len(around.value) > 1 and not any(around.plain().values()):
+            fault.hint = f"for a list: {key[1]}: [{', '.join(around.value)}]"
         return fault
     # A mapping or a list of settings is not repeated, a value that stands for one is.
     nested = isinstance(given, dict | list) and detail["type"] != "not_allowed" and bool(given)
