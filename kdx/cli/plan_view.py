@@ -144,7 +144,7 @@ class PlanView:
             parts += self._time()
             parts += [without_time(forecast.evaluations)] if forecast.evaluations else []
         elif to_train:
-            parts.append("time: unknown, for no like run has completed: see --probe")
+            parts.append("time: unknown, for no like run has completed: --probe measures it")
         elif forecast.evaluations:
             evaluations = count_of(forecast.evaluations, "evaluation")
             parts.append(f"time: unknown; {evaluations} to make, whose time is recorded nowhere")
@@ -165,7 +165,7 @@ class PlanView:
             yield f"forecasts were {error}"
         if unknown := len(forecast.unknown):
             missing = f"{unknown} of {len(forecast.cells)} cells"
-            yield f"{missing} are not in it, for no like run has completed: see --probe"
+            yield f"{missing} are not in it, for no like run has completed: --probe measures them"
 
     def _weights(self) -> int:
         """Return the bytes of the weights that runs to train will keep, of cells whose number of them is known."""

@@ -415,18 +415,19 @@ def _views(database: Database, sweep_id: int, written: Remarks, not_needed: Mapp
 
 def _run_lines(statuses: Sequence[RunStatus]) -> Iterator[str]:
     axes = list(dict.fromkeys(axis for status in statuses for axis in status.view.choices))
+    metrics = list(dict.fromkeys(status.metric for status in statuses))
     rows: list[tuple[Any, ...]] = []
     for status in statuses:
         run = status.view.record
+        scores = (status.score if status.metric == metric else None for metric in metrics)
         took = "" if run.seconds is None else in_words(run.seconds)
         choices = (status.view.choices.get(axis, "–") for axis in axes)
         tags = " ".join(status.view.tags)
         step = run.progress_step or None
-        rows.append((run.id, *choices, run.seed, run.state, step, took, status.score, tags, status.detail))
-    metrics = {status.metric.partition("/")[2] for status in statuses}
-    score = metrics.pop() if len(metrics) == 1 else "score"
-    head = ("run", *axes, "seed", "state", "step", "took", score, "tags", "")
-    yield from table(head, rows, spare=("took",), optional=(score, "tags", ""))
+        rows.append((run.id, *choices, run.seed, run.state, step, took, *scores, tags, status.detail))
+    heads = [metric.partition("/")[2] for metric in metrics]
+    head = ("run", *axes, "seed", "state", "step", "took", *heads, "tags", "")
+    yield from table(head, rows, spare=("took",), optional=(*heads, "tags", ""))
 
 
 def _search_lines(searches: Sequence[SearchRecord], trials: Sequence[Worker]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import json
 import random
+from pathlib import Path
 
 import pytest
 from looked_after import DB, claimed, completed, failed, planned, refused, registered, typed
@@ -129,6 +130,15 @@ def test_a_sweep_is_shown_run_by_run_and_chosen_by_words():
     assert typed("status", "tiny", "state=failed").stderr.endswith(
         f"1 failed; see why with: kdx logs {second.id}; next: kdx retry tiny state=failed\n"
     )
+
+
+def test_scores_of_two_metrics_stand_in_two_columns():
+    example = str(Path(__file__).parents[2] / "runs.db.example")
+    lines = typed("status", "tsai2019/table1-mini", "seed=0", "--db", example).stdout.splitlines()
+    head, translation, prediction = lines[0], lines[1], lines[5]
+    assert head.split()[-2:] == ["bleu", "perplexity"]
+    assert "translation" in translation and len(translation) == head.index("bleu") + len("bleu")
+    assert "prediction" in prediction and len(prediction) == len(head)
 
 
 def test_what_chooses_nothing_is_refused_with_what_was_meant():
