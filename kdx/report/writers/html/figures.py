@@ -29,45 +29,39 @@ _MOST_POINTS = 5_000
 def figures(table: Table, sweep: SweepRecord) -> Iterator[dict[str, Any]]:
     """The figures of a table as the template takes them: a caption, and charts; the first is the table as a picture."""
     seeds = sum(len(cell.seeds) for cell in table.layout.cells)
-    for caption, svgs, narrow in (
+    for caption, svgs in (
         (
             _about_dots(table),
             [*_dots(table)],
-            False,
         ),
         (
             "The score against the length that was read; the band is from the lowest to the highest of all seeds.",
             [plotted(plot, SCATTER) for plot in over_length(table)],
-            True,
         ),
-        (_about_differences(table), [*_forests(table)], False),
+        (_about_differences(table), [*_forests(table)]),
         (
             "The mean score against the number of parameters, and against the time of training, one point per cell. "
             "Times depend on the machine, and on what else ran there.",
             [*_costs(table, sweep)],
-            True,
         ),
         (
             "The score on validation and on test, one point per seed; large and filled: the one selected in its cell."
             + (f" Of {seeds:,} seeds, some stand for all." if seeds > _MOST_POINTS else ""),
             [*_scatters(table)],
-            True,
         ),
         (
             "The score of each trial against each parameter, over its range; filled: the best, whose settings the cell "
             "has. Axes of scores are the same for all cells of a metric.",
             [*_trials(table)],
-            True,
         ),
         (
             "The expected best score of as many trials, drawn with replacement from those that completed (Dodge et al. "
             "2019); nine in ten such searches lie in the band. It is too pessimistic, the more the nearer to all.",
             [*_expected_best(table)],
-            True,
         ),
     ):
         if svgs:
-            yield {"caption": caption, "svgs": [*map(Markup, svgs)], "narrow": narrow}
+            yield {"caption": caption, "svgs": [*map(Markup, svgs)]}
 
 
 def _by_panel(table: Table) -> list[tuple[str, Metric, dict[Address, float]]]:
