@@ -132,6 +132,7 @@ def test_states_are_in_colour_on_a_terminal_that_has_colours_and_nothing_else_is
         ("holds", "green"),
         ("holds, confounded by memory", "yellow"),
         ("does not hold", "red"),
+        ("does not hold, confounded", "yellow"),
         ("cannot tell", "yellow"),
         ("A1: does not hold (prediction): order matters", "red"),
         ("diverged 2/3", "red"),

@@ -60,9 +60,10 @@ def test_every_value_of_an_axis_is_on_it(values) -> None:
 PERPLEXITY, LOSS = metric_of("perplexity"), metric_of("loss")
 
 
-def cell(value: float | None, *scores: float | None, metric: Metric = PERPLEXITY) -> Any:
-    """What is read of a cell."""
-    return SimpleNamespace(value=value, metric=metric, seeds=[SimpleNamespace(score=score) for score in scores])
+def cell(mean: float | None, *scores: float | None, metric: Metric = PERPLEXITY) -> Any:
+    """What is read of a cell, by its mean."""
+    summary = None if mean is None else SimpleNamespace(mean=mean)
+    return SimpleNamespace(summary=summary, metric=metric, seeds=[SimpleNamespace(score=score) for score in scores])
 
 
 def table(places: dict[Address, Any], factor: str = LENGTH) -> Table:
@@ -83,10 +84,10 @@ def table(places: dict[Address, Any], factor: str = LENGTH) -> Table:
     )
 
 
-def test_points_go_from_the_lowest_length_and_have_the_number_of_the_table_within_its_seeds() -> None:
+def test_points_go_from_the_lowest_length_and_have_the_mean_of_the_table_within_its_seeds() -> None:
     places = {(0, 0): cell(6.0, 6.0, 6.5, None), (0, 1): cell(7.5, 7.0, 7.5), (1, 1): cell(8.0, 8.0)}
     (plot,) = over_length(table(places))
-    assert plot.title == "t: perplexity ↓ against the length"
+    assert plot.title == "t: mean perplexity ↓ against the length"
     assert plot.series == (
         Series("rbf", (Point(128.0, 7.5, 7.0, 7.5), Point(256.0, 6.0, 6.0, 6.5))),
         Series("kernel none", (Point(128.0, 8.0, 8.0, 8.0),)),

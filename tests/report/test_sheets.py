@@ -160,7 +160,7 @@ def test_differences_from_a_baseline() -> None:
     assert sheet.notes == (
         "better by: difference of the means, positive where the cell is better than the one it stands against.",
         "95% interval, p: of each difference alone, two-sided, not corrected; t from the spread of these two cells "
-        "alone, with cautious degrees of freedom.",
+        "alone, with cautious degrees of freedom. Intervals and marks are over seeds alone.",
         "corrected p: two-sided, Holm's correction over 1 difference.",
         "effect: in standard deviations over seeds (Hedges' g).",
     )
@@ -261,7 +261,7 @@ def test_published_values_stand_beside_ours() -> None:
     assert sheet.rows == (
         ("rbf", "34.26", "31.40", "−2.86"),
         ("exponential", "33.98", "30.20", "−3.78"),
-        ("polynomial", "diverged", "diverged", "–"),
+        ("polynomial", "did not converge", "diverged", "–"),
     )
     assert sheet.notes == (
         "Published: here; one run.",
@@ -340,7 +340,7 @@ def test_a_claim_is_told_with_its_verdict_its_setting_and_what_it_rests_on() -> 
     value, error, df = welch(RBF, EXP)
     low, high = stats.t(df, value, error).interval(0.9)
     assert sheet.title == f"A1: cannot tell ({SETTING}): It works."
-    assert sheet.headers == ("a over b", "expected", "a better by", "90% interval", "n", "verdict", "more seeds")
+    assert sheet.headers == ("a over b", "expected", "a better by (BLEU)", "90% interval", "n", "verdict", "more seeds")
     (row,) = sheet.rows
     assert row[:3] == ("rbf over exponential", "better", "+0.65")
     assert row[3] == f"{low:+.2f} to {high:+.2f}".replace("-", "−")
@@ -348,7 +348,7 @@ def test_a_claim_is_told_with_its_verdict_its_setting_and_what_it_rests_on() -> 
     assert sheet.names == 2
     assert sheet.notes == (
         "Source: Sec. 1.",
-        "Intervals: over seeds alone.",
+        "Scores: test/bleu; intervals: over seeds alone.",
     )
 
 
@@ -363,7 +363,7 @@ def test_the_summary_has_a_verdict_for_each_claim_and_setting_by_as_few_words_as
     (sheet,) = summary([answer(contrast(), cells=cells, runs=runs)])
     assert sheet.headers == ("claim", "translation", "prediction")
     assert sheet.rows == (("A1", "holds", "does not hold"),)
-    assert len(sheet.notes) == 1 and "share its 5%" in sheet.notes[0]
+    assert "share its 5%" in sheet.notes[0] and sheet.notes[1].startswith("Seeds added after a look ")
 
 
 def test_the_summary_marks_what_is_confounded_and_explains_more_seeds() -> None:
@@ -449,7 +449,7 @@ def test_the_interval_is_the_one_that_decides() -> None:
 def test_divergence_is_told_as_rates() -> None:
     runs = [*seeded("rbf", 1.0, 2.0, 3.0), *(run("exponential", s, state=RunState.DIVERGED, id=s) for s in range(3))]
     sheet = answered(contrast(), runs=runs)
-    assert sheet.rows[0][2:] == ("–", "–", "0", "holds")
+    assert sheet.rows[0][2:] == ("–", "–", "0–3", "holds")
     assert sheet.notes[1:] == (
         "rbf over exponential: 0/3 against 3/3 runs diverged; difference of the rates 21% to 100%.",
     )

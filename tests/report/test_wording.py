@@ -159,8 +159,8 @@ def test_the_short_caption_tells_what_the_seeds_can_show_and_in_what_else_cells_
     assert numbers.endswith("*: best mean of its column.")
     smallest = sqrt((1 + 1.125) / 2) * minimum_detectable_difference(2, sides=1)
     assert resolution == (
-        f"The smallest difference that these seeds can show (80% power): {smallest:.2f} BLEU, n = 2; "
-        "2 seeds do not tell cells apart."
+        f"A true difference of {smallest:.2f} BLEU between two cells would be shown with 80% probability; a smaller "
+        "one may be missed; 2 seeds do not tell cells apart."
     )
     assert rest == "Compared cells also differ, beside kernel and norm, in seeds and training.steps."
 
@@ -195,7 +195,7 @@ def test_of_perplexities_the_smallest_difference_is_a_ratio_and_the_spread_in_na
     smallest = minimum_detectable_difference(2, sides=1) * sqrt(
         (np.var(np.log([30.0, 31.0, 32.0]), ddof=1) + np.var(np.log([20.0, 21.5]), ddof=1)) / 2
     )
-    assert f": {exp(smallest):.2f} times the perplexity, n = 2; 2 seeds do" in resolution
+    assert resolution.startswith(f"A true difference of {exp(smallest):.2f} times the perplexity between two cells ")
     full = below(*unequal("prediction"), full=True)
     assert any(" nats, root mean square " in each for each in full)
     # Whatever the size of the perplexities.

@@ -145,7 +145,7 @@ def scatter(marks: Sequence[Mark], x: str, y: str) -> str:
         span = scale([getattr(mark, field) for mark in marks]) or (0.0, 1.0)
         axis = {**_scaled(span), "round": True}
         encoding[field] = {"field": field, "type": "quantitative", "title": sanitize(title), "scale": axis}
-        encoding[field]["axis"] = {"tickCount": 5}
+        encoding[field]["axis"] = {"tickCount": 5, "labelOverlap": True, "labelSeparation": 8}
     names = list(dict.fromkeys(sanitize(mark.group) for mark in marks))
     encoding |= {**_grouped(names, "group", color=_SERIES, shape=_SHAPES), **_LINK}
     layers = _points(marks, encoding, {"size": 40, "opacity": 0.8}, {"size": 60, "opacity": 1})

@@ -18,7 +18,7 @@ _TOKENS = "tokens of a stream in one segment"
 
 
 def over_length(table: Table) -> Iterator[Plot]:
-    """The scores of each metric against the length, of which some group has several; nothing without such a factor."""
+    """The mean score of each metric against the length, of which some group has several; none without that factor."""
     layout = table.layout
     if LENGTH not in (*layout.row_factors, *layout.column_factors):
         return
@@ -26,13 +26,15 @@ def over_length(table: Table) -> Iterator[Plot]:
     for at, cell in layout.places.items():
         words = dict(layout.header(at))
         length, scores = words.pop(LENGTH), [seed.score for seed in cell.seeds if seed.score is not None]
-        if length.isdigit() and cell.value is not None and all(map(isfinite, (cell.value, *scores))):
-            point = Point(float(length), cell.value, min(scores), max(scores))
+        if length.isdigit() and cell.summary and all(map(isfinite, (cell.summary.mean, *scores))):
+            point = Point(float(length), cell.summary.mean, min(scores), max(scores))
             groups.setdefault(cell.metric, {}).setdefault(in_levels(words), []).append(point)
     for metric, its_groups in groups.items():
         if any(len(points) > 1 for points in its_groups.values()):
             series = tuple(Series(group, tuple(sorted(points))) for group, points in its_groups.items())
-            yield Plot(f"{layout.name}: {metric} against the length", _TOKENS, str(metric), series, logarithmic=True)
+            yield Plot(
+                f"{layout.name}: mean {metric} against the length", _TOKENS, str(metric), series, logarithmic=True
+            )
 
 
 def over_parameters(searched: SearchedCell) -> Iterator[Plot]:

@@ -1,9 +1,10 @@
 """Compares the cells of a table with published values.
 
 A published value belongs to every cell that has all of its words; where several values do, the one with the most words
-counts. Width and length of training are not among the words and are given as scale: the same numbers are not expected,
-the same order is. A difference from the published number is given only for the same corpus; for another corpus, or
-where the paper's file names none, each side's place in the order is given instead.
+counts. Width and length of training are seldom among the words and are given as scale: the same numbers are not
+expected, the same order is. Where a paper has a cell at several widths, the value without one is of the narrowest, and
+stands beside our narrowest. A difference from the published number is given only for the same corpus; for another
+corpus, or where the paper's file names none, each side's place in the order is given instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,8 @@ from kdx.report.papers.paper_file import NOT_CONVERGE, Paper, PublishedCell
 from kdx.report.selection.cells import Cell, State
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import CellRecord
+
+_WIDTH = "model.width"
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,13 @@ def compare_with_published(
         records: cell id → the cell as the sweep planned it.
     """
     pairs = {at: pair for at, cell in places.items() if (pair := _pair(at, cell, records[cell.id].spec, paper))}
+    if any(_WIDTH in cell.where for table in paper.tables for cell in table.cells):
+        widths = {at: int(records[places[at].id].spec.value(_WIDTH)) for at in pairs}
+        narrowest: dict[object, int] = {}
+        for at, pair in pairs.items():
+            value = pair.tables, pair.published
+            narrowest[value] = min(widths[at], narrowest.get(value, widths[at]))
+        pairs = {at: pair for at, pair in pairs.items() if widths[at] == narrowest[pair.tables, pair.published]}
     # A cell that stands in several places is ranked and counted once.
     comparable: dict[tuple[Metric, str, str], dict[str, PublishedPair]] = {}
     by_task: dict[str, dict[str, Cell]] = {}

@@ -127,19 +127,20 @@ class SettingVerdict:
     empty where no setting has cells for any of its contrasts."""
     verdict: Verdict
     outcomes: tuple[ContrastOutcome, ...]
+    deciding: tuple[ContrastOutcome, ...] = ()
+    """Those that make the rule of the claim hold, or not hold; empty where it cannot be told."""
     more: int | None = None
     """Number of further seeds that would decide the claim, if the differences stay; None if seeds alone cannot."""
 
     @property
     def confounders(self) -> tuple[str, ...]:
-        """The confounders of all contrasts that hold."""
-        held = (outcome.cells for outcome in self.outcomes if outcome.verdict is Verdict.HOLDS)
-        return tuple(dict.fromkeys(factor for cells in held if cells for factor in cells.confounders))
+        """The confounders of the contrasts that decide the claim."""
+        compared = (outcome.cells for outcome in self.deciding)
+        return tuple(dict.fromkeys(factor for cells in compared if cells for factor in cells.confounders))
 
     def __str__(self) -> str:
         """The verdict with its confounders, such as `holds, confounded by memory`."""
-        doubt = f", confounded by {', '.join(self.confounders)}" if self.verdict is Verdict.HOLDS else ""
-        return f"{self.verdict}{doubt if self.confounders else ''}"
+        return f"{self.verdict}, confounded by {', '.join(self.confounders)}" if self.confounders else self.verdict
 
 
 @dataclass(frozen=True)
@@ -155,8 +156,17 @@ class Answer:
         return tuple(setting for setting in self.settings if setting.verdict is not Verdict.NOT_TESTED)
 
 
-_Verdicts = Callable[[int, Verdict], Verdict]
-"""As `ContrastOutcome.after`, of a part of a claim."""
+class _Part(NamedTuple):
+    """A part of the rule of a claim in one setting."""
+
+    after: Callable[[int, Verdict], Verdict]
+    """As `ContrastOutcome.after`."""
+    deciding: Callable[[], list[ContrastOutcome]]
+    """Returns the contrasts that its verdict rests on."""
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.after(0, Verdict.CANNOT_TELL)
 
 
 def answers(claims: Iterable[Claim], sweeps: Sequence[SweepRecord]) -> list[Answer]:
@@ -181,21 +191,22 @@ def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
     def in_setting(key: str, words: Mapping[str, str]) -> SettingVerdict:
         outcomes: list[ContrastOutcome] = []
 
-        def compare(part: Rule | Contrast, errors: Errors) -> _Verdicts:
+        def compare(part: Rule | Contrast, errors: Errors) -> _Part:
             if isinstance(part, Rule):
                 parts = [inner for inner in part.parts if _speaks_of(inner, json.loads(key)[0])]
                 holds, does_not = errors
                 shared = Errors(holds / len(parts), does_not) if part.any else Errors(holds, does_not / len(parts))
-                verdicts = [compare(inner, shared) for inner in parts]
-                return lambda *later: _together([verdict(*later) for verdict in verdicts], any=bool(part.any))
+                return _of_rule([compare(inner, shared) for inner in parts], any=bool(part.any))
             compared = cells[id(part)].get(key)
-            outcomes.append(decide(compared, errors) if compared else untested(part, errors))
-            return outcomes[-1].after
+            outcome = decide(compared, errors) if compared else untested(part, errors)
+            outcomes.append(outcome)
+            return _Part(outcome.after, lambda: [outcome])
 
-        verdict = compare(claim.holds, _WHOLE)
+        whole = compare(claim.holds, _WHOLE)
+        deciding = whole.deciding() if whole.verdict in _DECIDED else ()
         numbers = sorted({outcome.more for outcome in outcomes if outcome.more})
-        deciding = (more for more in numbers if all(verdict(more, guess) in _DECIDED for guess in _DECIDED))
-        return SettingVerdict(words, verdict(0, Verdict.CANNOT_TELL), tuple(outcomes), next(deciding, None))
+        enough = (more for more in numbers if all(whole.after(more, guess) in _DECIDED for guess in _DECIDED))
+        return SettingVerdict(words, whole.verdict, tuple(outcomes), tuple(deciding), next(enough, None))
 
     def untested(contrast: Contrast, errors: Errors) -> ContrastOutcome:
         return ContrastOutcome(contrast, Verdict.NOT_TESTED, errors, reason=reasons[id(contrast)])
@@ -222,6 +233,17 @@ def _speaks_of(part: Rule | Contrast, recipe: Mapping[str, str]) -> bool:
         for selector in selectors
         for factor, word in selector.items()
     )
+
+
+def _of_rule(parts: Sequence[_Part], *, any: bool) -> _Part:
+    def after(seeds: int, guess: Verdict) -> Verdict:
+        return _together([part.after(seeds, guess) for part in parts], any=any)
+
+    def deciding() -> list[ContrastOutcome]:
+        verdict = after(0, Verdict.CANNOT_TELL)
+        return [outcome for part in parts if part.verdict is verdict for outcome in part.deciding()]
+
+    return _Part(after, deciding)
 
 
 def _together(parts: Sequence[Verdict], *, any: bool) -> Verdict:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from kdx.grid.words import owners
-from kdx.report.papers.contrasted_cells import following
+from kdx.report.papers.contrasted_cells import ContrastedCells, following
 from kdx.report.papers.paper_file import Claim, Contrast, Expect, Paper, Rule
 from kdx.report.papers.verdicts import NO_CELLS, Answer, ContrastOutcome, SettingVerdict, Verdict
 from kdx.report.sheet import Sheet, listing
@@ -11,8 +11,8 @@ from kdx.report.table.notes import CONDITIONAL
 from kdx.report.wording import difference, interval, over, setting, word_of
 from kdx.shell import kdx_command
 
-CONFOUNDED = f"{Verdict.HOLDS}, confounded"
-"""The verdict of a summary on a claim that holds where the sides differ in more than it names."""
+CONFOUNDED = ", confounded"
+"""The end of the verdict of a summary where the sides of a contrast that decides differ in more than it names."""
 
 
 def claim(answer: Answer) -> Iterator[Sheet]:
@@ -50,8 +50,8 @@ def summary(answers: Sequence[Answer]) -> Iterator[Sheet]:
     ]
     estimates = [outcome for verdict in decided for outcome in verdict.outcomes if outcome.estimate]
     notes = []
-    if any(verdict.verdict is Verdict.HOLDS and verdict.confounders for verdict in decided):
-        notes.append("confounded: the sides of a contrast that holds differ in more than what it names.")
+    if any(verdict.confounders for verdict in decided):
+        notes.append("confounded: the sides of a contrast that decides differ in more than what it names.")
     if estimates:
         nats = ", of perplexities in nats" if any(each.metric and each.metric.in_nats for each in estimates) else ""
         notes.append(
@@ -59,18 +59,19 @@ def summary(answers: Sequence[Answer]) -> Iterator[Sheet]:
             "cautious degrees of freedom. Each interval is the one used for the verdict (one-sided where the claim "
             "is); the contrasts of a claim share its 5%."
         )
-    if any(outcome.more for outcome in estimates):
         notes.append(
-            "more seeds: for a decision with probability 0.8 if the difference stays. Seeds added after a look are "
-            "not allowed for; seeds: {min: …, max: …, until: decided} in the grid allows for every look."
+            "Seeds added after a look at the results are not allowed for; seeds: {min: …, max: …, until: decided} in "
+            "the grid allows for every look."
         )
+    if any(outcome.more for outcome in estimates):
+        notes.append("more seeds: for a decision with probability 0.8 if the difference stays.")
     yield listing("Verdicts", ("verdicts",), [("claim", [answer.claim.id for answer in tested])], columns, notes)
 
 
 def _short(verdict: SettingVerdict) -> str:
     """A verdict in a few words; what it is confounded by stands at the claim."""
-    if verdict.verdict is Verdict.HOLDS and verdict.confounders:
-        return CONFOUNDED
+    if verdict.confounders:
+        return f"{verdict.verdict}{CONFOUNDED}"
     seeds = "seed" if verdict.more == 1 else "seeds"
     more = f" ({verdict.more:,} more {seeds})" if verdict.verdict is Verdict.CANNOT_TELL and verdict.more else ""
     return f"{verdict.verdict}{more}"
@@ -120,13 +121,17 @@ def _claim(claim: Claim, verdict: SettingVerdict, *, first: bool) -> Sheet:
     contrasts = contrast_names(with_cells, verdict.setting)
     names = [("a over b", contrasts), ("expected", [_expected(outcome.contrast) for outcome in with_cells])]
     estimates = [(outcome.estimate, outcome.metric) for outcome in with_cells]
+    units = {metric.scale_in_words for _, metric in estimates if metric}
     columns = [
-        ("a better by", [difference(each.value, metric) if each and metric else "–" for each, metric in estimates]),
+        (
+            "a better by" + (f" ({units.pop()})" if len(units) == 1 else ""),
+            [difference(each.value, metric) if each and metric else "–" for each, metric in estimates],
+        ),
         (
             f"{100 * levels.pop():.4g}% interval" if same else "interval",
             [_interval(outcome, named=not same) for outcome in with_cells],
         ),
-        ("n", [str(outcome.cells.n) for outcome in with_cells if outcome.cells]),
+        ("n", [_seeds(outcome.cells) for outcome in with_cells if outcome.cells]),
         ("verdict", [str(outcome.verdict) for outcome in with_cells]),
     ]
     more = [_more(outcome) for outcome in with_cells]
@@ -193,6 +198,12 @@ def _selector(outcome: ContrastOutcome, setting: Mapping[str, str]) -> dict[str,
     return {factor: word for factor, word in outcome.contrast.where.items() if factor not in setting}
 
 
+def _seeds(cells: ContrastedCells) -> str:
+    """The number of seeds of each cell, such as `3`, or `3–5` where they differ."""
+    numbers = [len(cell.scores) for cell in cells.compared.values()]
+    return "–".join(str(number) for number in sorted({min(numbers), max(numbers)}))
+
+
 def _interval(outcome: ContrastOutcome, *, named: bool) -> str:
     if outcome.interval is None or outcome.metric is None:
         return "–"
@@ -209,9 +220,10 @@ def _remarks(verdict: SettingVerdict, *, paired: bool) -> Iterator[str]:
     outcomes = verdict.outcomes
     tested = [outcome for outcome in outcomes if outcome.estimate]
     if tested:
+        scores = dict.fromkeys(outcome.metric.recorded for outcome in tested if outcome.metric)
         errors = dict.fromkeys(over(outcome.estimate.documents) for outcome in tested if outcome.estimate)
         spread = "t of the differences at each seed, as the claim declares, " if paired else ""
-        yield f"Intervals: {spread}over {' or '.join(errors)}."
+        yield f"Scores: {' or '.join(scores)}; intervals: {spread}over {' or '.join(errors)}."
     if any(outcome.cells and outcome.cells.searched for outcome in tested):
         yield f"A search found settings of these cells: {CONDITIONAL}."
     looked = [outcome for outcome in tested if outcome.estimate and outcome.estimate.look]

@@ -10,6 +10,7 @@ from kdx.report.papers.published_comparison import Agreement, PublishedCompariso
 from kdx.report.selection.cells import Cell, State
 from kdx.report.selection.searched import Edge, SearchedCell, space_in_words
 from kdx.report.sheet import Sheet, listing
+from kdx.report.sheets.notes import errors_over
 from kdx.report.sheets.scores import name_columns, score_or_dash, scores
 from kdx.report.statistics.estimates import Estimate
 from kdx.report.statistics.metric import Metric, ratio
@@ -29,6 +30,7 @@ from kdx.report.wording import (
 )
 from kdx.store.records import TrialState
 
+_NOT_CONVERGED = "did not converge"
 _EDGE = "^"
 """The sign behind a setting at the edge of its range."""
 
@@ -111,7 +113,7 @@ def _cells(table: Table) -> Sheet:
         ("sd", [score_or_dash(cell.summary.sd if cell.summary else None, cell.metric.name) for cell in cells]),
         ("95% interval", [interval(cell.interval, cell.metric.name) if cell.interval else "–" for cell in cells]),
     ]
-    notes = ["95% interval of the mean by Student's t, of each cell alone."]
+    notes = [f"95% interval of the mean by Student's t, of each cell alone. {errors_over(table)}".rstrip()]
     if draws > 0:
         columns.append((f"best of {draws}", [score_or_dash(cell.expected(draws), cell.metric.name) for cell in cells]))
         notes.append(
@@ -164,7 +166,7 @@ def _differences(table: Table) -> Sheet:
         "better by: difference of the means, positive where the cell is better than the one it stands against"
         + ("; of perplexities in nats, with the ratio of the two." if nats else "."),
         "95% interval, p: of each difference alone, two-sided, not corrected; t from the spread of these two cells "
-        f"alone, {'over all looks' if by_rule else 'with cautious degrees of freedom'}.",
+        f"alone, {'over all looks' if by_rule else 'with cautious degrees of freedom'}. {errors_over(table)}".rstrip(),
         f"corrected p: {correction(table)}{'' if table.baseline else '; the marks rest on it'}.",
         "effect: in standard deviations over seeds (Hedges' g).",
     ]
@@ -220,7 +222,7 @@ def _published(layout: Layout, comparison: PublishedComparison) -> Sheet:
     columns = [
         (
             "published",
-            [State.DIVERGED if pair.published is None else rounded(pair.published, pair.metric.name) for pair in pairs],
+            [_NOT_CONVERGED if pair.published is None else rounded(pair.published, pair.metric.name) for pair in pairs],
         ),
         ("ours", [State.DIVERGED if pair.diverged else score_or_dash(pair.ours, pair.metric.name) for pair in pairs]),
     ]

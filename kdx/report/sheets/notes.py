@@ -11,8 +11,6 @@ from kdx.report.wording import difference, over, place, rounded, setting
 
 _MOST_NAMED = 4
 """A note names up to so many cells; where there are more, it gives their number."""
-_MOST_VALUES = 3
-"""A note gives the smallest differences of up to so many groups of cells."""
 
 
 def caption(table: Table, *, best: str, full: bool = False) -> list[str]:
@@ -38,7 +36,7 @@ def caption(table: Table, *, best: str, full: bool = False) -> list[str]:
 def further(table: Table) -> list[str]:
     """The paragraphs on how metrics and intervals were computed, and how cells spread over seeds."""
     spreads = (_spread(table, group) for group in table.groups)
-    return [*filter(None, (" ".join(table.definitions), _errors(table), *spreads))]
+    return [*filter(None, (" ".join(table.definitions), errors_over(table), *spreads))]
 
 
 def _without_marks(table: Table) -> list[str]:
@@ -48,7 +46,7 @@ def _without_marks(table: Table) -> list[str]:
     return ["No cell is marked best: that takes two cells of two seeds each whose numbers compare."] if several else []
 
 
-def _errors(table: Table) -> str:
+def errors_over(table: Table) -> str:
     """The sentence on what intervals, marks and p-values are over; empty where there are none."""
     errors: dict[str, dict[str, None]] = {}
     for cell in table.layout.cells:
@@ -61,24 +59,28 @@ def _errors(table: Table) -> str:
 
 
 def _resolution(table: Table) -> str:
-    """The sentence on the smallest difference that the seeds can show; empty where there is none."""
+    """The sentence on the true difference that the seeds would show; empty where there is none."""
     able = [group for group in table.groups if group.cells > 1]
-    shown: list[str] = []
+    sizes: dict[Metric, list[float]] = {}
     for group in able:
-        if (smallest := group.minimum_detectable_difference(corrected=True)) is not None:
-            among = "" if len(able) == 1 else f" ({_name(table, group)})"
-            n = f", n = {group.seeds}" if table.layout.n is None else ""
-            shown.append(f"{_size(smallest, group.metric)}{among}{n}")
-    if not shown:
+        if (size := group.minimum_detectable_difference(corrected=True)) is not None:
+            sizes.setdefault(group.metric, []).append(size)
+    if not sizes:
         return ""
     corrected = max(group.comparisons for group in able)
     over = f", corrected for {corrected} comparisons" if corrected > 1 else ""
-    different = list(dict.fromkeys(shown))
-    rest = f"; {len(different) - _MOST_VALUES} more" if len(different) > _MOST_VALUES else ""
-    few = "; ".join(different[:_MOST_VALUES])
     # With two seeds a spread has one degree of freedom, and a mark excludes hardly anything.
     two = "; 2 seeds do not tell cells apart" if any(group.seeds == 2 for group in able) else ""
-    return f"The smallest difference that these seeds can show (80% power{over}): {few}{rest}{two}."
+    return (
+        f"A true difference of {' or '.join(_sizes(known, metric) for metric, known in sizes.items())} between two "
+        f"cells would be shown with 80% probability{over}; a smaller one may be missed{two}."
+    )
+
+
+def _sizes(sizes: Sequence[float], metric: Metric) -> str:
+    """The sizes of differences on the metric's scale, from the smallest to the largest, in words."""
+    low, high = _size(min(sizes), metric), _size(max(sizes), metric)
+    return high if low == high else f"{low.partition(' ')[0]} to {high}"
 
 
 def _name(table: Table, group: Group) -> str:

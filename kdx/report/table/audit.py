@@ -221,7 +221,8 @@ def _conditions(
         values = [(origin.environment or {}).get(key) for origin in origins]
         if key == CANARY:
             # The hash is of one precision, and runs that did not record it may have had the same arithmetic.
-            yield from _agreed(f"arithmetic in {precision}", (str(value) for value in values if value is not None))
+            known = (str(value) for value in values if value is not None)
+            yield from _agreed(f"processor arithmetic in {precision}", known)
         elif key not in _NO_MATTER:
             yield from _agreed(key, ("not recorded" if value is None else str(value) for value in values))
 

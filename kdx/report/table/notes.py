@@ -12,7 +12,8 @@ from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparisons import Difference
 from kdx.report.table.layout import Layout
 from kdx.store.records import Provenance, SweepRecord
-from kdx.vocabulary import Direction
+from kdx.tasks.definition import Per
+from kdx.vocabulary import Direction, VocabularyKind
 
 _GOOD = {Direction.MAX: "higher is better", Direction.MIN: "lower is better"}
 _MEANINGS = {
@@ -119,6 +120,14 @@ def _on_scores(layout: Layout) -> Iterator[str]:
             f"Per cell, the mean {split} score over seeds ± half of its 95% interval by Student's t{_number(layout)}; "
             f"each run's weights are those of its best {rule}."
         )
+    of_pieces = {
+        cell.metric.unit: None
+        for cell in cells
+        if cell.metric.measure.per is Per.TOKEN
+        and layout.records[cell.id].spec.value("data.vocabulary") in (VocabularyKind.BPE, VocabularyKind.SUBWORD_NMT)
+    }
+    if of_pieces:
+        yield f"{', '.join(of_pieces)}: per byte-pair token, not per word."
     if layout.evaluations:
         yield (
             "Scores are those of evaluations, made of the trained weights; weights and seeds were chosen within the "

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 STYLES = {
     "completed": "green",
     "holds, confounded": "yellow",
+    "does not hold, confounded": "yellow",
     "holds": "green",
     "failed": "red",
     "diverged": "red",

@@ -96,6 +96,16 @@ def test_of_several_that_meet_the_one_with_the_most_words_counts() -> None:
     assert [pair.published for pair in comparison.pairs] == [1.0, 2.0]
 
 
+def test_a_number_of_the_narrowest_model_stands_beside_our_narrowest() -> None:
+    sized = paper(({"kernel": "rbf"}, 1.0), ({"kernel": "rbf", "model.width": "1024"}, 2.0))
+    cells = [cell(str(width), kernel="rbf", model={"width": width}) for width in (128, 192)]
+    of_one_size = paper(({"kernel": "rbf"}, 1.0))
+    for published, expected in ((sized, [1.0]), (of_one_size, [1.0, 1.0])):
+        pairs = compared(published, cells, [], rows=["model.width"]).pairs
+        assert [pair.published for pair in pairs] == expected
+        assert pairs[0].at == (0, 0)
+
+
 def test_a_number_in_two_tables_names_both_and_two_numbers_for_the_same_words_meet_nothing() -> None:
     def twice(value: float) -> Paper:
         first, other = of_kernels(20.0), paper(({"kernel": "linear"}, value), table="Table 2")

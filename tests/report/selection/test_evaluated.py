@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import exp
 from pathlib import Path
 
 import pytest
@@ -113,8 +114,8 @@ def test_a_number_of_an_evaluation_is_traced_to_its_runs_and_to_a_grid_that_make
     assert traced.evaluation and evaluation.id == traced.evaluation.id
 
 
-def test_what_seeds_can_show_is_stated_of_each_length_by_its_name() -> None:
-    """Numbers at two lengths do not compare, so each length has its own smallest difference."""
+def test_what_seeds_can_show_at_two_lengths_is_a_range() -> None:
+    """Numbers at two lengths do not compare, so each length has its own spread."""
     cells = [cell(kernel, task="prediction", kernel=kernel) for kernel in ("rbf", "exponential")]
     runs = [*scored("rbf", (9.0, 9.5), (8.0, 8.5))]
     runs += [each._replace(id=10 + each.seed) for each in scored("exponential", (9.0, 9.5), (8.0, 8.5))]
@@ -128,9 +129,12 @@ def test_what_seeds_can_show_is_stated_of_each_length_by_its_name() -> None:
         evaluations.setdefault(run, {})[result.id] = kept
     record = replace(record, grid={**record.grid, "evaluations": ASKED}, evaluations=evaluations)
     (table,) = tables(record)
-    (line,) = [each for each in caption(table, best="*") if each.startswith("The smallest difference")]
-    assert line.count("(length 128)") == line.count("(length 256)") == 1
-    assert "(prediction)" not in line
+    (line,) = [each for each in caption(table, best="*") if each.startswith("A true difference")]
+    sizes = [group.minimum_detectable_difference(corrected=True) for group in table.groups]
+    low, high = sorted(exp(size) for size in sizes if size)
+    assert line.startswith(
+        f"A true difference of {low:.2f} to {high:.2f} times the perplexity between two cells would "
+    )
 
 
 def two_encodings(**table: object) -> SweepRecord:

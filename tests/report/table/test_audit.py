@@ -257,7 +257,7 @@ NOT_EXACT = "torch 2.12 → 2.13 from step 40 on (not bit-exact)"
         ),
         (
             [environment(canary="5fa8"), environment(canary="43f7")],
-            {"arithmetic in fp32": {"5fa8": (RBF,), "43f7": (EXP,)}},
+            {"processor arithmetic in fp32": {"5fa8": (RBF,), "43f7": (EXP,)}},
         ),
         ([environment(canary="5fa8"), environment(canary=None)], {}),
         # The seeds of a cell may differ.

@@ -15,7 +15,10 @@ from kdx.report.sheets.claims import CONFOUNDED, claim, contrast_names, not_test
 from kdx.report.wording import difference, interval
 
 _COLOURS = {Verdict.HOLDS: "var(--good)", Verdict.DOES_NOT_HOLD: "var(--bad)"}
-_BADGES = {CONFOUNDED: "confounded", **{str(verdict): verdict.replace(" ", "-") for verdict in Verdict}}
+_BADGES = {
+    **{f"{verdict}{CONFOUNDED}": "confounded" for verdict in Verdict},
+    **{str(verdict): verdict.replace(" ", "-") for verdict in Verdict},
+}
 
 
 def badge_of(text: str) -> str:

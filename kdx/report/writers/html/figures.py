@@ -35,7 +35,7 @@ def figures(table: Table, sweep: SweepRecord) -> Iterator[dict[str, Any]]:
             [*_dots(table)],
         ),
         (
-            "The score against the length that was read; the band is from the lowest to the highest of all seeds.",
+            "The mean score against the length that was read; the band is from the lowest to the highest of all seeds.",
             [plotted(plot, SCATTER) for plot in over_length(table)],
         ),
         (_about_differences(table), [*_forests(table)]),
@@ -81,14 +81,15 @@ def _dots(table: Table) -> Iterator[str]:
     """Each cell's seeds, mean and interval, a panel for each task and metric."""
     panels = _by_panel(table)
     for task, metric, means in panels:
-        best = max(means.values(), key=metric.gain)
+        best = {column: max(metric.gain(mean) for at, mean in means.items() if at[1] == column) for _, column in means}
         cells, runs = [], []
         for (at, mean), name in zip(means.items(), _varying(table, [*means]), strict=True):
             cell = table.layout.places[at]
             low, high = cell.interval or (mean, mean)
             about = f", 95% interval {interval((low, high), metric.name)}" if cell.interval else ""
             label = f"{name}: mean {rounded(mean, metric.name)}{about}"
-            cells.append(Mark(label, f"#{cell_anchor(cell)}", mean == best, mean, low=low, high=high, group=name))
+            is_best = metric.gain(mean) == best[at[1]]
+            cells.append(Mark(label, f"#{cell_anchor(cell)}", is_best, mean, low=low, high=high, group=name))
             for seed in cell.seeds:
                 if seed.score is not None and isfinite(seed.score):
                     label = f"{name}, seed {seed.seed}: {rounded(seed.score, metric.name)}"
@@ -102,8 +103,8 @@ def _about_dots(table: Table) -> str:
     texts = " and test text" if any(cell.documents for cell in table.layout.cells) else ""
     compared = "; cells are compared by the differences below" if table.differences else ""
     caption = (
-        "The score of each seed (full circle: the selected one), the mean (diamond; full: the best) and its "
-        f"95% interval over seeds{texts}{compared}."
+        "The score of each seed (full circle: the selected one), the mean (diamond; full: the best of its column) and "
+        f"its 95% interval over seeds{texts}{compared}."
     )
     shown = sum(len(means) for *_, means in _by_panel(table))
     left_out = sum(bool(cell.summary and isfinite(cell.summary.mean)) for cell in table.layout.cells) > shown

@@ -59,7 +59,7 @@ def figures_of_curves(
         }
         x_span = scale([point.x for series in plots.values() for drawn in series.values() for point in drawn.points])
         charts: dict[str, list[Markup]] = {}
-        together = []
+        together, every = [], True
         for name, series in plots.items():
             title = name if name == LOSS else str(metric)
             spanned = Plot(title, "step", "", tuple(series.values()), x_span=x_span).spanned()
@@ -71,6 +71,7 @@ def figures_of_curves(
                     own = replace(spanned, series=(series[cell.id],), dots=dots)
                     charts.setdefault(cell.id, []).append(Markup(plotted(own)))
             shown = _together([cell for cell, _ in members if cell.id in series], baselines)
+            every &= len(shown) == len(series)
             if len(shown) > 1:
                 chart = plotted(replace(spanned, series=tuple(series[cell] for cell in shown)), OVERLAY)
                 together.append(Markup(chart))
@@ -79,7 +80,8 @@ def figures_of_curves(
             for cell, title in members
             if cell.id in charts
         ]
-        sections += [{"title": metric, "figures": figures, "together": together}] if figures else []
+        which = "All cells together." if every else "The best cells and baselines together."
+        sections += [{"title": metric, "figures": figures, "together": together, "which": which}] if figures else []
     return sections
 
 
