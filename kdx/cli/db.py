@@ -109,11 +109,14 @@ def _bring(source: str, target: str, imported: Imported, copy: bool) -> Brought:
 
 def _lines(imported: Imported, brought: Brought, files: bool) -> Iterator[str]:
     runs, sweeps = count_of(imported.runs, "run"), count_of(imported.sweeps, "sweep")
-    yield f"{runs} and {sweeps} came, {imported.same:,} were the same in both"
+    yield f"{runs} and {sweeps} came, {count_of(imported.same, 'run')} stood in both with the same results"
     if imported.running:
         yield f"{count_of(imported.running, 'run')} that is still running did not come; import again later"
     if imported.conflicts:
-        yield f"{count_of(len(imported.conflicts), 'conflict')}: what was here stands, and nothing of them came"
+        conflicts = count_of(len(imported.conflicts), "conflict")
+        yield f"{conflicts}: what is here stays, and nothing of it came from there"
+        if any(conflict.what.startswith("sweep ") for conflict in imported.conflicts):
+            yield "to have both sweeps, give one another name in its grid, run kdx sweep there, and import again"
     if files:
         yield f"copied {count_of(brought.files, 'file')}, {size(brought.bytes)}"
     if brought.elsewhere:

@@ -52,7 +52,7 @@ def note(
     with context.write() as database:
         if is_number(what):
             (run,) = runs_of(database, [what], context)
-            on = {"run_id": run.id}
+            what, on = f"run {run.id}", {"run_id": run.id}
         else:
             sweep = known_sweep(database, what, context)
             what, on = sweep.name, {"sweep_id": sweep.id}

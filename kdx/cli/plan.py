@@ -134,12 +134,12 @@ def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Itera
     ]
     steps = sum(count * cell.spec.training.steps for cell, count in left)
     tuning = _tuning_of(cells[0])
-    done = f", of which {sum(ended.values())} have ended" if any(ended.values()) else ""
+    done = f", {sum(ended.values())} of them ended" if any(ended.values()) else ""
     seeds = count_of(len(tuning.seeds), "tuning seed")
     yield (
-        f"first a search: {count_of(len(by_search), 'cell')} × {tuning.trials} trials × {seeds}{done}; "
-        f"{sum(count for _, count in left):,} runs to train, {steps:,} steps at most by the grid's steps "
-        f"({tuning.sampler}, pruner {tuning.pruner})"
+        f"first a search: {count_of(len(by_search), 'cell')} × {count_of(tuning.trials, 'trial')} × {seeds}{done}; "
+        f"{count_of(sum(count for _, count in left), 'run')} to train, {steps:,} steps at most "
+        f"(sampler {tuning.sampler}, pruner {tuning.pruner})"
     )
     runs = count_of(len(cells) * len(plan.seeds), "run")
     seeds = count_of(len(plan.seeds), "seed")

@@ -109,7 +109,7 @@ class Lines:
                 self.note(f"{self.plan.name}: a search of {self.whole_in_words()}")
                 return
             over = sum(states[state] for state in OVER)
-            had = f", {over} of them over already" if over else ""
+            had = f", {over} already over" if over else ""
             to_make = self.evaluations.get("to make", 0)
             lacking = f"; {to_make} evaluations of completed runs to make" if to_make else ""
             rule = f", {self.plan.seed_rule}" if self.plan.seed_rule else ""

@@ -106,7 +106,8 @@ def cell_title(cell: CellDetails) -> str:
 
 
 def sweeps_in_words(cell: CellDetails) -> str:
-    return ", ".join(cell.planners) or "none plans it any more"
+    searches = dict.fromkeys(f"trials of search {run.search_id[:8]}" for run in cell.runs if run.search_id)
+    return ", ".join((*cell.planners, *searches)) or "none plans it any more"
 
 
 def test_metric(selection_metric: str) -> str:

@@ -166,7 +166,7 @@ def _candidates(axis: str, word: str, folders: Iterable[Path]) -> Iterator[Compo
 def _in_file(axis: str, word: str, folder: Path) -> Component:
     if not IN_FILE.fullmatch(word):
         allowed = "FILE.py:Class, with a file at or below the folder of the grid"
-        hint = "name the file from the folder of the grid on" if word.startswith(("/", ".", "~")) else None
+        hint = "name the file relative to the folder of the grid" if word.startswith(("/", ".", "~")) else None
         raise KdxError(f"`{word}` names no component", allowed=allowed, hint=hint)
     path, _, name = word.rpartition(":")
     file = folder / path

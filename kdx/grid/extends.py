@@ -12,7 +12,9 @@ from kdx.grid.shipped import find, names
 from kdx.grid.source import LARGEST_FILE, NOTHING_SET, Node, at_path, no_value, read, read_value
 from kdx.grid.synonyms import did_you_mean
 
-ENTRIES = frozenset({"tasks", "grids", "axes", "zip", "approaches", "exclude", "overrides", "evaluations", "tune"})
+ENTRIES = frozenset(
+    {"tasks", "grids", "axes", "zip", "approaches", "exclude", "overrides", "evaluations", "tune", "tables"}
+)
 """Keys of a grid that null takes out of one that it extends, and so it does their entries."""
 
 

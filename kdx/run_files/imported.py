@@ -24,7 +24,7 @@ class Brought:
     """Number of files that were copied."""
     bytes: int
     elsewhere: tuple[Folder, ...]
-    """Completed runs whose weights are not here; a note in the run's folder names the other database."""
+    """Completed runs whose weights are only beside the other database, which a note in the run's folder names."""
 
 
 def bring(database: Database, folders: Sequence[Folder], *, copy: bool) -> Brought:
@@ -46,10 +46,12 @@ def bring(database: Database, folders: Sequence[Folder], *, copy: bool) -> Broug
         source = files_beside(folder.source)
         here = files.listing_of(target, folder.name)
         names = {file.name for file in here}
-        new = [file for file in files.listing_of(source, folder.name) if copy and file.name not in names]
+        there = files.listing_of(source, folder.name)
+        new = [file for file in there if copy and file.name not in names]
         missing = [file for file in new if file.kind is Kind.LOG or _is_weights(file, folder)]
         noted = any(file.kind is Kind.NOTE for file in here)
-        lost = folder.state is RunState.COMPLETED and not any(_is_weights(file, folder) for file in (*here, *missing))
+        has_here, has_there = (any(_is_weights(file, folder) for file in some) for some in ((*here, *missing), there))
+        lost = folder.state is RunState.COMPLETED and has_there and not has_here
         if (missing or (lost and not noted)) and not taken:
             take(database)
             taken = True

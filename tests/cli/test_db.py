@@ -80,15 +80,18 @@ def test_two_clusters_become_one():
     done = typed("db", "import", "a.db", "b.db")
     assert (done.exit_code, done.stdout) == (0, "")
     assert done.stderr.splitlines() == [
-        "a.db: 1 run and 1 sweep came, 0 were the same in both",
+        "a.db: 1 run and 1 sweep came, 0 runs stood in both with the same results",
         "a.db: the weights of 1 run are beside it; the same command copies them with --with-files",
-        "b.db: 1 run and 0 sweeps came, 0 were the same in both",
+        "b.db: 1 run and 0 sweeps came, 0 runs stood in both with the same results",
         "b.db: the weights of 1 run are beside it; the same command copies them with --with-files",
         "read runs.db with: kdx report",
     ]
     assert states() == ["completed", "completed"]
     assert typed("report", "tiny").exit_code == 0
-    assert "a.db: 0 runs and 0 sweeps came, 1 were the same in both" in typed("db", "import", "a.db").stderr
+    assert (
+        "a.db: 0 runs and 0 sweeps came, 1 run stood in both with the same results"
+        in typed("db", "import", "a.db").stderr
+    )
 
 
 def test_weights_that_lie_elsewhere_are_not_taken_for_lost_nor_removed():
@@ -132,7 +135,7 @@ def test_a_conflict_is_listed_with_both_sides_and_exit_code_5():
         f"b.db: run {run.cell_id[:8]}, seed 0, generation 0: "
         "valid_score 1.0 here, 2.0 there, test_score 1.0 here, 2.0 there",
     ]
-    assert done.stderr.splitlines()[-1] == "b.db: 1 conflict: what was here stands, and nothing of them came"
+    assert done.stderr.splitlines()[-1] == "b.db: 1 conflict: what is here stays, and nothing of it came from there"
     (found,) = json.loads(typed("db", "import", "b.db", "--db", "a.db", "--json").stdout)
     assert (len(found["conflicts"]), found["rows"]) == (1, {})
 

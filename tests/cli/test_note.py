@@ -31,11 +31,11 @@ def test_a_run_is_found_by_its_tag():
 def test_a_tag_is_given_once_and_taken_back():
     planned(1)
     typed("note", "1", "--tag", "odd", "--tag", "late")
-    assert typed("note", "1", "--tag", "odd").stderr == "1 stays as it is\n"
-    assert typed("note", "1", "--untag", "odd", "--untag", "base").stderr == "1 has no tag odd now\n"
+    assert typed("note", "1", "--tag", "odd").stderr == "run 1 stays as it is\n"
+    assert typed("note", "1", "--untag", "odd", "--untag", "base").stderr == "run 1 has no tag odd now\n"
     assert json.loads(typed("status", "tiny", "--json").stdout)["runs"][0]["tags"] == ["late"]
     said = typed("note", "1", "more", "--tag", "odd", "--untag", "late").stderr
-    assert said == "1 has a note and tag odd and no tag late now\n"
+    assert said == "run 1 has a note and tag odd and no tag late now\n"
 
 
 @pytest.mark.parametrize("tag", ["", "two words", "a=b", "x" * 101, "a\x1b[31m"])

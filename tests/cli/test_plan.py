@@ -218,8 +218,8 @@ def test_a_grid_that_tunes_shows_both_stages_and_their_time(tmp_path):
     tuned = plan_of(tmp_path)
     said = plan("grid.yaml", "--workers", "1")
     assert said.stderr.splitlines() == [
-        "note: first a search: 2 cells × 10 trials × 1 tuning seed; 20 runs to train, 800 steps at most by the grid's "
-        "steps (random, pruner none)",
+        "note: first a search: 2 cells × 10 trials × 1 tuning seed; 20 runs to train, 800 steps at most (sampler "
+        "random, pruner none)",
         "note: then 2 winners × 1 seed = 2 runs",
         "note: time of both: unknown, for no like run has completed",
         "2 cells to search; next: kdx sweep grid.yaml --workers 1",
@@ -234,7 +234,7 @@ def test_a_grid_that_tunes_shows_both_stages_and_their_time(tmp_path):
         for run in trials.runs[:2]:
             train(database, run)
     said = plan("grid.yaml", "--workers", "1").stderr
-    assert "1 tuning seed, of which 2 have ended; 18 runs to train" in said
+    assert "1 tuning seed, 2 of them ended; 18 runs to train" in said
     assert re.search(r"time: the search .* at most, the winners .*, with 1 run at a time\n", said)
     with open_database("runs.db", write=True) as database:
         found = search(database, tuned, random.Random(0)).with_winners()

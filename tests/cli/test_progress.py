@@ -63,7 +63,7 @@ def test_each_event_is_one_line(capsys):
     walk(listener)
     assert capsys.readouterr() == (
         "",
-        "[red]demo\\x1b[2J: 3 runs, 1 of them over already\n"
+        "[red]demo\\x1b[2J: 3 runs, 1 already over\n"
         "started aaaaaaaa [b]rbf · seed 0\n"
         "started aaaaaaaa [b]rbf · seed 1\n"
         "completed aaaaaaaa [b]rbf · seed 0: bleu 31.24 valid, 30.10 test (0 s)\n"

@@ -85,6 +85,14 @@ def test_an_extending_grid_takes_out_a_named_choice_and_adds_another(tmp_path):
     assert [cell.labels["size"] for cell in plan.cells] == ["b", "c"]
 
 
+def test_an_extending_grid_takes_out_the_tables(tmp_path):
+    axis = "axes: {kernel: [rbf, linear], norm: [pre, post]}\n"
+    base = load_grid(written(tmp_path, SMALL + axis + "tables: [{name: t, rows: [norm, kernel]}]\n", "base.yaml"))
+    plan = load_grid(written(tmp_path, "extends: base.yaml\ntables: null\n"))
+    assert [table.rows for table in base.tables] == [("norm", "kernel")]
+    assert plan.tables == load_grid(written(tmp_path, SMALL + axis, "other.yaml")).tables
+
+
 def test_the_preset_of_a_choice_lies_under_all_that_the_grid_sets(tmp_path):
     text = """
     preset: translation-mini

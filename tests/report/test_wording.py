@@ -160,7 +160,7 @@ def test_the_short_caption_tells_what_the_seeds_can_show_and_in_what_else_cells_
     smallest = sqrt((1 + 1.125) / 2) * minimum_detectable_difference(2, sides=1)
     assert resolution == (
         f"A true difference of {smallest:.2f} BLEU between two cells would be shown with 80% probability; a smaller "
-        "one may be missed; 2 seeds do not tell cells apart."
+        "one may be missed."
     )
     assert rest == "Compared cells also differ, beside kernel and norm, in seeds and training.steps."
 

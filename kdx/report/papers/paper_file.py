@@ -261,7 +261,8 @@ def load_paper(paper: str, sweeps: Iterable[SweepRecord] = ()) -> Paper:
             return _read(path, _recorded(sweeps))
     names = shipped()
     allowed, hint = f"a YAML file, or one of {', '.join(names)}", did_you_mean(paper, names)
-    raise Faults([KdxError(f"no paper `{paper}`", allowed=allowed, hint=hint)])
+    what = "file" if path.suffix in (".yaml", ".yml") else "paper"
+    raise Faults([KdxError(f"no {what} `{paper}`", allowed=allowed, hint=hint)])
 
 
 def _read(path: Path, recorded: _Recorded) -> Paper:

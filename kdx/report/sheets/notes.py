@@ -69,11 +69,9 @@ def _resolution(table: Table) -> str:
         return ""
     corrected = max(group.comparisons for group in able)
     over = f", corrected for {corrected} comparisons" if corrected > 1 else ""
-    # With two seeds a spread has one degree of freedom, and a mark excludes hardly anything.
-    two = "; 2 seeds do not tell cells apart" if any(group.seeds == 2 for group in able) else ""
     return (
         f"A true difference of {' or '.join(_sizes(known, metric) for metric, known in sizes.items())} between two "
-        f"cells would be shown with 80% probability{over}; a smaller one may be missed{two}."
+        f"cells would be shown with 80% probability{over}; a smaller one may be missed."
     )
 
 

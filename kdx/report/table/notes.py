@@ -11,6 +11,7 @@ from kdx.report.selection.searched import SearchedCell, searches_without_winner
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparisons import Difference
 from kdx.report.table.layout import Layout
+from kdx.report.wording import over
 from kdx.store.records import Provenance, SweepRecord
 from kdx.tasks.definition import Per
 from kdx.vocabulary import Direction, VocabularyKind
@@ -32,8 +33,8 @@ _MEANINGS = {
 
 
 CONDITIONAL = (
-    "another search would find others, which no interval allows for: two cells that are equally good when tuned well "
-    "can differ in 5 to 18% of searches (3 to 10 seeds)"
+    "another search would find others, which no interval allows for: in a simulation with 10 trials and one tuning "
+    "seed, two cells that are equally good when tuned well differed in 5 to 18% of searches (3 to 10 seeds)"
 )
 """What a search does to every interval and verdict of the cells that it found."""
 _MOST_NAMED = 4
@@ -116,9 +117,10 @@ def _on_scores(layout: Layout) -> Iterator[str]:
     if layout.shown is Shown.BEST_SEED:
         yield f"Per cell, the {split} score of the seed with the best {rule}{_over_seeds(layout)}."
     else:
+        spread = " or ".join(dict.fromkeys(over(cell.documents) for cell in cells))
         yield (
-            f"Per cell, the mean {split} score over seeds ± half of its 95% interval by Student's t{_number(layout)}; "
-            f"each run's weights are those of its best {rule}."
+            f"Per cell, the mean {split} score ± half of its 95% interval by Student's t over {spread}"
+            f"{_number(layout)}; each run's weights are those of its best {rule}."
         )
     of_pieces = {
         cell.metric.unit: None
@@ -146,9 +148,9 @@ def _on_rule(layout: Layout, differences: Sequence[Difference], rule: SeedRule) 
     """The rule by which cells have seeds, and what it left open."""
     yield (
         f"Each cell has {rule.number}: another was added while its comparison with a baseline was open, with a look "
-        "after each. Intervals, marks and p-values are over the seeds of the last look and allow for all looks, which "
-        "together err with at most 5% (group-sequential t-tests whose levels rise as the cube of the number of seeds; "
-        "Jennison & Turnbull 1989)."
+        "after each. Differences, intervals, marks and p-values are over the seeds of the last look and allow for all "
+        "looks, which together err with at most 5% (group-sequential t-tests whose levels rise as the cube of the "
+        "number of seeds; Jennison & Turnbull 1989)."
     )
     if layout.shown is Shown.BEST_SEED:
         yield "The best of more seeds is better by chance alone: compare cells by their means."

@@ -255,7 +255,9 @@ def _not_written(target: Path, error: Exception) -> KdxError:
     return kind(
         f"no copy of the database can be written: {reason}",
         place=str(target),
-        hint="the database was not changed; free some space, or copy it to another disk with kdx db backup",
+        hint="make the folder first"
+        if isinstance(error, FileNotFoundError)
+        else "the database was not changed; free some space, or copy it to another disk with kdx db backup",
     )
 
 

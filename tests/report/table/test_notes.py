@@ -45,8 +45,8 @@ def test_a_table_without_cells_says_nothing() -> None:
 
 def test_a_mean_says_what_its_interval_is_and_how_weights_were_chosen() -> None:
     assert notes(*two([1.0, 2.0], [3.0, 4.0]), {"cell": "mean"})[0] == (
-        "Per cell, the mean test score over seeds ± half of its 95% interval by Student's t; n = 2 seeds; each run's "
-        "weights are those of its best valid/bleu."
+        "Per cell, the mean test score ± half of its 95% interval by Student's t over seeds alone; n = 2 seeds; each "
+        "run's weights are those of its best valid/bleu."
     )
 
 
@@ -84,13 +84,13 @@ def test_a_validation_score_says_that_it_was_chosen_by_itself(shown: str, chosen
     ("scores", "shown", "number"),
     [
         (([1.0, 2.0], [1.0]), "best-seed", "; beside it mean ± standard deviation over seeds, and their number n in "),
-        (([1.0, 2.0], [1.0]), "mean", "by Student's t, their number n in parentheses; "),
+        (([1.0, 2.0], [1.0]), "mean", "over seeds alone, their number n in parentheses; "),
         (([1.0], [2.0]), "best-seed", "; n = 1 seed."),
         (([1.0], [2.0]), "mean", "; n = 1 seed; "),
         # A cell without a score has no n that could differ.
         (([1.0, 2.0], []), "best-seed", "over n = 2 seeds."),
         (([], []), "best-seed", "best valid/bleu."),
-        (([], []), "mean", "by Student's t; each run's "),
+        (([], []), "mean", "over seeds alone; each run's "),
     ],
 )
 def test_how_many_seeds_stand_behind_the_numbers(scores: tuple[list[float], ...], shown: str, number: str) -> None:
