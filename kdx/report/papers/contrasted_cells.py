@@ -345,7 +345,7 @@ def _unspoken(
         if factor in free or factor in runs.options:
             if not a & b and "none" not in a | b:
                 confounders.append(factor)
-            elif factor not in contrast.factors and (len(a) > 1 or len(b) > 1):
+            elif len(a) > 1 or len(b) > 1:
                 over.append(factor)
         elif len(a | b) > 1:
             over.append(factor)

@@ -213,7 +213,7 @@ def _interval(outcome: ContrastOutcome, *, named: bool) -> str:
 def _more(outcome: ContrastOutcome) -> str:
     if outcome.verdict is not Verdict.CANNOT_TELL:
         return ""
-    return str(outcome.more) if outcome.more is not None else "none in sight"
+    return f"{outcome.more:,}" if outcome.more is not None else "none in sight"
 
 
 def _remarks(verdict: SettingVerdict, *, paired: bool) -> Iterator[str]:
