@@ -239,7 +239,7 @@ def contrasted_cells(
     settings: dict[str, dict[str, list[Candidate]]] = {}
     for candidate in runs.candidates(contrast):
         rest = {factor: word for factor, word in candidate.words.items() if factor not in free}
-        recipe = {factor: word for factor, word in rest.items() if factor.startswith(_SETTING) and factor not in varied}
+        recipe = {factor: word for factor, word in rest.items() if is_of_setting(factor) and factor not in varied}
         # The selection rule is no factor, but the score depends on it.
         setting = json.dumps([recipe, candidate.record.spec.value("select")])
         background = {factor: word for factor, word in rest.items() if factor not in {*recipe, *runs.options}}
@@ -260,6 +260,11 @@ def contrasted_cells(
                 searched=any(candidate.searched for side in sides for candidate in side),
             )
     return contrasted
+
+
+def is_of_setting(factor: str) -> bool:
+    """Whether a factor defines a setting, unless a contrast varies it: of task, data, size, training or evaluation."""
+    return factor.startswith(_SETTING)
 
 
 def kept_apart(contrast: Contrast, runs: RecordedRuns) -> tuple[str, ...]:

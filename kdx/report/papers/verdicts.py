@@ -35,6 +35,7 @@ from kdx.report.papers.contrasted_cells import (
     contrasted_cells,
     distinguished,
     following,
+    is_of_setting,
     kept_apart,
 )
 from kdx.report.papers.paper_file import Claim, Contrast, Expect, Rule
@@ -172,16 +173,41 @@ class _Part(NamedTuple):
 def answers(claims: Iterable[Claim], sweeps: Sequence[SweepRecord]) -> list[Answer]:
     """Decides each claim from all runs of these sweeps; a cell of several sweeps counts once."""
     runs = RecordedRuns(sweeps)
-    return [_answer(claim, runs) for claim in claims]
+    all_cells = [_cells_of(claim, runs) for claim in claims]
+    # All claims have the same words for a setting; those that define settings by other factors have others.
+    words: dict[frozenset[str], dict[str, Mapping[str, str]]] = {}
+    for each in all_cells:
+        words.setdefault(each.varied, {}).update(each.settings)
+    settings = {varied: distinguished(known) for varied, known in words.items()}
+    return [_answer(each, runs, settings[each.varied]) for each in all_cells]
 
 
-def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
+class _ClaimCells(NamedTuple):
+    """The cells that a claim compares."""
+
+    claim: Claim
+    varied: frozenset[str]
+    """The factors that some contrast varies, and that therefore define no setting."""
+    cells: Mapping[int, Mapping[str, ContrastedCells]]
+    """Contrast, by its `id` → setting → its cells there."""
+
+    @property
+    def settings(self) -> dict[str, Mapping[str, str]]:
+        """Setting → its words."""
+        return {key: compared.words for by_setting in self.cells.values() for key, compared in by_setting.items()}
+
+
+def _cells_of(claim: Claim, runs: RecordedRuns) -> _ClaimCells:
     contrasts = [contrast for _, contrast in claim.holds.contrasts()]
-    # A factor that some contrast varies does not define a setting.
     varied = frozenset[str]().union(*(contrast.factors | following(contrast.factors) for contrast in contrasts))
-    cells = {
-        id(contrast): contrasted_cells(contrast, runs, varied, paired=claim.pairs is not None) for contrast in contrasts
-    }
+    paired = claim.pairs is not None
+    cells = {id(contrast): contrasted_cells(contrast, runs, varied, paired=paired) for contrast in contrasts}
+    return _ClaimCells(claim, frozenset(filter(is_of_setting, varied)), cells)
+
+
+def _answer(compared_cells: _ClaimCells, runs: RecordedRuns, words_of: Mapping[str, Mapping[str, str]]) -> Answer:
+    claim, cells = compared_cells.claim, compared_cells.cells
+    contrasts = [contrast for _, contrast in claim.holds.contrasts()]
     reasons = {}
     for contrast in contrasts:
         apart = () if cells[id(contrast)] else kept_apart(contrast, runs)
@@ -211,11 +237,8 @@ def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
     def untested(contrast: Contrast, errors: Errors) -> ContrastOutcome:
         return ContrastOutcome(contrast, Verdict.NOT_TESTED, errors, reason=reasons[id(contrast)])
 
-    settings = distinguished(
-        {key: compared.words for by_setting in cells.values() for key, compared in by_setting.items()}
-    )
-    if settings:
-        return Answer(claim, tuple(in_setting(key, words) for key, words in settings.items()))
+    if settings := compared_cells.settings:
+        return Answer(claim, tuple(in_setting(key, words_of[key]) for key in settings))
     nothing = tuple(untested(contrast, _WHOLE) for contrast in contrasts)
     return Answer(claim, (SettingVerdict({}, Verdict.NOT_TESTED, nothing),))
 

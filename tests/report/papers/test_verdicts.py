@@ -22,7 +22,7 @@ from claimed import (
     known,
     of_choices,
 )
-from sweeps import cell, run, seeded
+from sweeps import cell, run, seeded, sweep
 
 from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper, shipped
 from kdx.report.papers.verdicts import Errors, Verdict, answers
@@ -37,6 +37,14 @@ def test_each_setting_has_a_verdict_of_its_own(scores: tuple[list[float], ...], 
     result = answer_of(claim(), *joined(kernels(*GOOD), kernels(*scores, training={"steps": 10}))).settings
     assert [(each.setting["training.steps"], each.verdict) for each in result] == [("1000", HOLDS), ("10", verdict)]
     assert [len(each.outcomes) for each in result] == [1, 1]
+
+
+def test_all_claims_of_a_paper_have_the_same_words_for_a_setting() -> None:
+    """Although but one of them has to tell two settings apart that are alike in what is shown."""
+    here, there = kernels(*GOOD, GOOD[1]), kernels(*GOOD, training={"warmup": 7})
+    several = answers([claim(), claim(contrast("rbf", "polynomial"))], [sweep(*joined(here, there))])
+    of_both, of_one = ([each.setting for each in answer.settings] for answer in several)
+    assert [setting["training.warmup"] for setting in of_both] == ["200", "7"] and of_one == of_both[:1]
 
 
 def test_a_contrast_without_cells_in_a_setting_cannot_be_told_there() -> None:
