@@ -239,7 +239,7 @@ def contrasted_cells(
     settings: dict[str, dict[str, list[Candidate]]] = {}
     for candidate in runs.candidates(contrast):
         rest = {factor: word for factor, word in candidate.words.items() if factor not in free}
-        recipe = {factor: word for factor, word in rest.items() if is_of_setting(factor) and factor not in varied}
+        recipe = {factor: word for factor, word in rest.items() if factor.startswith(_SETTING) and factor not in varied}
         # The selection rule is no factor, but the score depends on it.
         setting = json.dumps([recipe, candidate.record.spec.value("select")])
         background = {factor: word for factor, word in rest.items() if factor not in {*recipe, *runs.options}}
@@ -260,11 +260,6 @@ def contrasted_cells(
                 searched=any(candidate.searched for side in sides for candidate in side),
             )
     return contrasted
-
-
-def is_of_setting(factor: str) -> bool:
-    """Whether a factor defines a setting, unless a contrast varies it: of task, data, size, training or evaluation."""
-    return factor.startswith(_SETTING)
 
 
 def kept_apart(contrast: Contrast, runs: RecordedRuns) -> tuple[str, ...]:
@@ -300,11 +295,14 @@ def _by_options(
     yield from (([*a.values()], [*b.values()]) for a, b in pairs.values() if a and b)
 
 
-def distinguished(settings: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+def distinguished(
+    settings: Mapping[str, Mapping[str, str]], without: frozenset[str] = frozenset()
+) -> dict[str, dict[str, str]]:
     """The words of each setting, and where several have the same ones, those of as few factors more as tell them apart.
 
     Args:
         settings: key of a setting, as `contrasted_cells` makes it → its words.
+        without: factors that are not added.
     """
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for key, words in settings.items():
@@ -312,7 +310,8 @@ def distinguished(settings: Mapping[str, Mapping[str, str]]) -> dict[str, dict[s
     distinct_words = {key: dict(words) for key, words in settings.items()}
     for keys in alike.values():
         recipes = {key: json.loads(key)[0] for key in keys}
-        differ = [factor for factor in recipes[keys[0]] if len({recipes[key].get(factor) for key in keys}) > 1]
+        comparable = [factor for factor in recipes[keys[0]] if factor not in without]
+        differ = [factor for factor in comparable if len({recipes[key].get(factor) for key in keys}) > 1]
         # A factor of words, such as `model.feed_forward`, says more than one of numbers.
         differ.sort(key=lambda factor: any((recipes[key].get(factor) or "")[:1].isdecimal() for key in keys))
         distinct = 1

@@ -35,7 +35,6 @@ from kdx.report.papers.contrasted_cells import (
     contrasted_cells,
     distinguished,
     following,
-    is_of_setting,
     kept_apart,
 )
 from kdx.report.papers.paper_file import Claim, Contrast, Expect, Rule
@@ -174,12 +173,10 @@ def answers(claims: Iterable[Claim], sweeps: Sequence[SweepRecord]) -> list[Answ
     """Decides each claim from all runs of these sweeps; a cell of several sweeps counts once."""
     runs = RecordedRuns(sweeps)
     all_cells = [_cells_of(claim, runs) for claim in claims]
-    # All claims have the same words for a setting; those that define settings by other factors have others.
-    words: dict[frozenset[str], dict[str, Mapping[str, str]]] = {}
-    for each in all_cells:
-        words.setdefault(each.varied, {}).update(each.settings)
-    settings = {varied: distinguished(known) for varied, known in words.items()}
-    return [_answer(each, runs, settings[each.varied]) for each in all_cells]
+    # All claims have the same words for a setting, as far as none of them varies what tells settings apart.
+    varied = frozenset[str]().union(*(each.varied for each in all_cells))
+    words = distinguished({key: words for each in all_cells for key, words in each.settings.items()}, without=varied)
+    return [_answer(each, runs, distinguished({key: words[key] for key in each.settings})) for each in all_cells]
 
 
 class _ClaimCells(NamedTuple):
@@ -202,10 +199,11 @@ def _cells_of(claim: Claim, runs: RecordedRuns) -> _ClaimCells:
     varied = frozenset[str]().union(*(contrast.factors | following(contrast.factors) for contrast in contrasts))
     paired = claim.pairs is not None
     cells = {id(contrast): contrasted_cells(contrast, runs, varied, paired=paired) for contrast in contrasts}
-    return _ClaimCells(claim, frozenset(filter(is_of_setting, varied)), cells)
+    return _ClaimCells(claim, varied, cells)
 
 
-def _answer(compared_cells: _ClaimCells, runs: RecordedRuns, words_of: Mapping[str, Mapping[str, str]]) -> Answer:
+def _answer(compared_cells: _ClaimCells, runs: RecordedRuns, settings: Mapping[str, Mapping[str, str]]) -> Answer:
+    """Decide a claim in its settings, key → words."""
     claim, cells = compared_cells.claim, compared_cells.cells
     contrasts = [contrast for _, contrast in claim.holds.contrasts()]
     reasons = {}
@@ -237,8 +235,8 @@ def _answer(compared_cells: _ClaimCells, runs: RecordedRuns, words_of: Mapping[s
     def untested(contrast: Contrast, errors: Errors) -> ContrastOutcome:
         return ContrastOutcome(contrast, Verdict.NOT_TESTED, errors, reason=reasons[id(contrast)])
 
-    if settings := compared_cells.settings:
-        return Answer(claim, tuple(in_setting(key, words_of[key]) for key in settings))
+    if settings:
+        return Answer(claim, tuple(in_setting(key, words) for key, words in settings.items()))
     nothing = tuple(untested(contrast, _WHOLE) for contrast in contrasts)
     return Answer(claim, (SettingVerdict({}, Verdict.NOT_TESTED, nothing),))
 
