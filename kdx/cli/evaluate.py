@@ -34,7 +34,7 @@ def evaluate(
     """Evaluate completed runs again, from the weights they kept.
 
     Nothing is trained. The evaluations are those under `evaluations:` of the grid: of its file if one is named,
-    whose evaluations the sweep asks for from then on.
+    whose evaluations and tables the sweep has from then on.
 
     Example: kdx evaluate quickstart
     """
@@ -44,7 +44,7 @@ def evaluate(
         plan = plan_of(record, components)
         if from_file is not None:
             # With the places in the file, and the seeds of the sweep.
-            plan = replace(plan, evaluations=from_file.evaluations)
+            plan = replace(plan, evaluations=from_file.evaluations, tables=from_file.tables)
         if not plan.evaluations:
             raise KdxError(
                 f"sweep `{plan.name}` asks for no evaluations",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 
 from sqlalchemy import Connection, Text, func, select, type_coerce
@@ -13,7 +14,17 @@ from kdx.store.json_object import JsonObject, UnexpectedJsonError
 from kdx.store.reading import texts_of
 from kdx.store.recorded_grid import check_grid, whole_cell
 from kdx.store.refusals import DamagedDatabaseError
-from kdx.store.schema import cell, component, metadata, metric, output, sweep
+from kdx.store.schema import (
+    cell,
+    component,
+    evaluation_metric,
+    metadata,
+    metric,
+    output,
+    run,
+    sweep,
+    value_of,
+)
 
 MOST_FAULTS = 20
 """Largest number of faults of one kind that are reported."""
@@ -35,7 +46,7 @@ class Checked:
 
 
 def check(database: Database) -> Checked:
-    """Check what SQL promises of pages, tables, values and references; then JSON, and hashes of cells and texts.
+    """Check what SQL promises of pages, tables, values and references; then JSON, numbers, cells and texts.
 
     Commits of other processes wait until it is done.
     """
@@ -48,7 +59,7 @@ def check(database: Database) -> Checked:
             if not faults:
                 faults += unexpected_json(connection)
             if not faults:
-                for contradictions in (_grids, edited_cells, _components, _texts):
+                for contradictions in (_grids, edited_cells, _components, _texts, _numbers):
                     faults += contradictions(connection)
                 rows = {name: _count(connection, name) for name in sorted(metadata.tables)}
                 differing = connection.scalar(select(func.count()).where(metric.c.differs > 0)) or 0
@@ -110,6 +121,22 @@ def _texts(connection: Connection) -> Iterator[str]:
             texts_of(kept)
         except DatabaseError:
             yield f"the texts {kept.name} of run {kept.run_id} do not match their checksum"
+
+
+def _numbers(connection: Connection) -> Iterator[str]:
+    """Describe numbers for queries that are not those whose bits are kept."""
+    for number, bits in (
+        (run.c.valid_score, run.c.valid_bits),
+        (run.c.test_score, run.c.test_bits),
+        (metric.c.value, metric.c.bits),
+        (evaluation_metric.c.value, evaluation_metric.c.bits),
+    ):
+        kept = select(number, bits).where(bits.is_not(None))
+        rows = connection.execute(kept, execution_options={"yield_per": AT_A_TIME})
+        # SQLite has NULL for NaN.
+        edited = sum(value != exact and not isnan(exact) for value, of in rows for exact in [value_of(of)])
+        if edited:
+            yield f"{edited} rows of {number.table.name} have a {number.name} that is not that of its bits"
 
 
 def _count(connection: Connection, table: str) -> int:

@@ -11,12 +11,14 @@ from kdx.store.backend import insert_rows
 from kdx.store.components import keep
 from kdx.store.database import Database
 from kdx.store.reading import evaluations_where
-from kdx.store.recording import keep_environment
+from kdx.store.recording import keep_once
 from kdx.store.records import DocumentRecord, EvaluationRecord, RunState
 from kdx.store.schema import (
     LINE,
     among,
     bits_of,
+    definitions,
+    environment,
     evaluation,
     evaluation_document,
     evaluation_metric,
@@ -48,10 +50,10 @@ class Made:
 
 
 def ask_for(database: Database, sweep_id: int, plan: "Plan") -> None:
-    """Make a sweep ask for the evaluations of a plan, and for no others; their custom metrics are recorded."""
+    """Make a sweep have the evaluations and tables of a plan, and no others; custom metrics of them are recorded."""
     with database.write() as connection:
         grid = connection.scalar(select(sweep.c.grid).where(sweep.c.id == sweep_id))
-        changed = {**(grid or {}), "evaluations": plan.grid["evaluations"]}
+        changed = {**(grid or {}), "evaluations": plan.grid["evaluations"], "tables": plan.grid["tables"]}
         connection.execute(update(sweep).where(sweep.c.id == sweep_id).values(grid=changed))
         keep(connection, database, components_of(plan.components))
 
@@ -75,9 +77,9 @@ def _record(database: Database, run_id: int, made: Made) -> bool:
             "weights_sha256": made.weights_sha256,
             "data_fingerprint": made.data_fingerprint,
             "code_fingerprint": made.code_fingerprint,
-            "environment_id": made.environment and keep_environment(connection, database, made.environment),
+            "environment_id": keep_once(connection, database, environment, made.environment),
             "longest_context": made.longest_context,
-            "definitions": None if made.definitions is None else dict(made.definitions),
+            "definitions_id": keep_once(connection, database, definitions, made.definitions),
             "error": made.error and made.error[:LINE],
         }
         put = database.upsert(evaluation, ["run_id", "settings_id"], values, where=evaluation.c.error.is_not(None))

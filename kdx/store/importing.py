@@ -27,12 +27,12 @@ from kdx.store.schema import (
     attempt,
     cell,
     component,
+    definitions,
     environment,
     evaluation,
     evaluation_document,
     evaluation_metric,
     metric,
-    now,
     output,
     plan,
     plan_cell,
@@ -171,7 +171,7 @@ class _Import:
         self._running = self._same = self._new_sweeps = 0
 
     def imported(self) -> Imported:
-        for table in (environment, component, cell, search):
+        for table in (environment, definitions, component, cell, search):
             (key,) = table.primary_key
             known = set(self._writing.scalars(select(key)))
             self._add(table, (row for row in self._read(table) if row[key.name] not in known))
@@ -333,7 +333,8 @@ class _Import:
         grid = {**own["grid"], "seeds": seeds}
         self._writing.execute(update(sweep).where(sweep.c.id == own["id"]).values(grid=grid))
         newest = max(self._mine(plan, plan.c.sweep_id == own["id"]), key=lambda each: int(each["id"]))
-        ids = self._add_numbered(plan, [{**newest, "grid": grid, "made": self._writing.scalar(select(now()))}])
+        # With the time of the plan here: seeds that were planned elsewhere were not added after a look at results.
+        ids = self._add_numbered(plan, [{**newest, "grid": grid}])
         cells = self._mine(plan_cell, plan_cell.c.plan_id == newest["id"])
         self._add(plan_cell, ({**each, "plan_id": ids[newest["id"]]} for each in cells))
 

@@ -61,6 +61,7 @@ from kdx.store.schema import (
     among,
     attempt,
     cell,
+    definitions,
     environment,
     evaluation,
     evaluation_document,
@@ -417,13 +418,14 @@ def origins_of(database: Database, run_ids: Collection[int]) -> dict[int, Proven
 
 def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int, Provenance]:
     known = environments(connection, select(run.c.environment_id).where(which))
+    meanings = _definitions(connection, select(run.c.definitions_id).where(which))
     rows = connection.execute(
         select(
             run.c.id,
             run.c.data_fingerprint,
             run.c.code_fingerprint,
             run.c.environment_id,
-            type_coerce(run.c.definitions, Text),
+            run.c.definitions_id,
             type_coerce(run.c.data_facts, Text),
         ).where(which)
     ).all()
@@ -445,12 +447,12 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
         data: str | None,
         code: str | None,
         where: str | None,
-        definitions: str | None,
+        meaning: str | None,
         facts: str | None,
         changed: str | None,
     ) -> Provenance:
         conditions, modules = known.get(where, (None, None))
-        texts = _object(run.c.definitions, definitions), changed, _object(run.c.data_facts, facts)
+        texts = meanings.get(meaning), changed, _object(run.c.data_facts, facts)
         return Provenance(data, code, conditions, *texts, modules)
 
     return {run_id: origin(*rest, "; ".join(changes.get(run_id, ())) or None) for run_id, *rest in rows}
@@ -468,6 +470,12 @@ def environments(
     }
 
 
+def _definitions(connection: Connection, ids: Select[Any]) -> dict[str | None, Mapping[str, str]]:
+    """Id of definitions → metric → its definition."""
+    rows = connection.execute(select(definitions).where(definitions.c.id.in_(ids)))
+    return {row.id: row.definitions for row in rows}
+
+
 def evaluations_where(connection: Connection, condition: ColumnElement[bool]) -> dict[int, dict[str, EvaluationRecord]]:
     """Run id → settings' id → evaluation, for the evaluations for which a condition holds."""
     numbers: dict[int, dict[str, float]] = {}
@@ -477,6 +485,7 @@ def evaluations_where(connection: Connection, condition: ColumnElement[bool]) ->
     of_documents = select(evaluation_document).join(evaluation).where(condition)
     documents = {row.evaluation_id: DocumentRecord(row.unit, row.sums) for row in connection.execute(of_documents)}
     known = environments(connection, select(evaluation.c.environment_id).where(condition))
+    meanings = _definitions(connection, select(evaluation.c.definitions_id).where(condition))
     records: dict[int, dict[str, EvaluationRecord]] = {}
     for row in connection.execute(select(evaluation).where(condition).order_by(evaluation.c.id)):
         conditions, modules = known.get(row.environment_id, (None, None))
@@ -485,7 +494,7 @@ def evaluations_where(connection: Connection, condition: ColumnElement[bool]) ->
             settings=row.settings,
             made=row.made,
             longest_context=row.longest_context,
-            definitions=row.definitions,
+            definitions=meanings.get(row.definitions_id),
             error=row.error,
             metrics=numbers.get(row.id, {}),
             documents=documents.get(row.id),
@@ -495,7 +504,7 @@ def evaluations_where(connection: Connection, condition: ColumnElement[bool]) ->
                 data=row.data_fingerprint,
                 code=row.code_fingerprint,
                 environment=conditions,
-                definitions=row.definitions,
+                definitions=meanings.get(row.definitions_id),
                 modules=modules,
             ),
         )
@@ -659,10 +668,16 @@ def is_newest() -> ColumnElement[bool]:
     return run.c.id.not_in(superseded)
 
 
-# Columns that only `_provenance` reads, which are long, and scores, which are read from their bits.
-_NOT_READ = frozenset(
-    {"definitions", "data_fingerprint", "data_facts", "code_fingerprint", "environment_id", "valid_score", "test_score"}
-)
+# Columns that only `_provenance` reads, and scores, which are read from their bits.
+_NOT_READ = {
+    "definitions_id",
+    "environment_id",
+    "data_fingerprint",
+    "data_facts",
+    "code_fingerprint",
+    "valid_score",
+    "test_score",
+}
 
 
 def records(

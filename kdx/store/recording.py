@@ -49,6 +49,7 @@ from kdx.store.schema import (
     trial,
     value_of,
 )
+from kdx.store.schema import definitions as definitions_table
 from kdx.store.schema import plan as plan_table
 
 
@@ -216,16 +217,23 @@ def reset(database: Database, run_ids: Iterable[int], states: Collection[RunStat
         return reset.rowcount
 
 
-def keep_environment(connection: Connection, database: Database, facts: Mapping[str, Any]) -> str:
-    """The id of an environment, which is recorded where it is not known yet."""
-    key, ordered = environment_id(facts), json.loads(json.dumps(facts, sort_keys=True))
-    known = database.insert(environment).values(id=key, environment=ordered)
+def keep_once(connection: Connection, database: Database, table: Table, facts: Mapping[str, Any] | None) -> str | None:
+    """Record an environment, or definitions of metrics, once for all runs that have the same, and return its id.
+
+    Args:
+        table: of environments or of definitions; the column of the facts has its name.
+        facts: None for none, which has no id.
+    """
+    if facts is None:
+        return None
+    key, ordered = facts_id(facts), json.loads(json.dumps(facts, sort_keys=True))
+    known = database.insert(table).values({"id": key, table.name: ordered})
     connection.execute(known.on_conflict_do_nothing())
     return key
 
 
-def environment_id(facts: Mapping[str, Any]) -> str:
-    """128 bits of the SHA-256 of an environment's JSON, as 32 hexadecimal digits."""
+def facts_id(facts: Mapping[str, Any]) -> str:
+    """128 bits of the SHA-256 of the JSON of an environment or of definitions, as 32 hexadecimal digits."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -294,7 +302,7 @@ class RunWriter:
         """
 
         def write(connection: Connection) -> None:
-            key = keep_environment(connection, self.database, environment_facts)
+            key = keep_once(connection, self.database, environment, environment_facts)
             before = select(attempt.c.resumed_step).where(
                 attempt.c.run_id == self.run_id, attempt.c.number < self.attempt, attempt.c.resumed_step.is_not(None)
             )
@@ -417,8 +425,8 @@ class RunWriter:
             undertrained: one line on why the model learned too little; None if it learned enough.
             weights_sha256: hash of the file with the tested weights; None if there is no file.
         """
-        scores = _scores(valid_score, valid_step, test_score, definitions)
-        self._end(RunState.COMPLETED, last_step, undertrained=undertrained, weights_sha256=weights_sha256, **scores)
+        known = _scores(valid_score, valid_step, test_score) | {"weights_sha256": weights_sha256}
+        self._end(RunState.COMPLETED, last_step, definitions=definitions, undertrained=undertrained, **known)
 
     def diverge(
         self,
@@ -431,8 +439,8 @@ class RunWriter:
         weights_sha256: str | None = None,
     ) -> None:
         """End the run as diverged, with the scores that it has, in a final state."""
-        scores = _scores(valid_score, valid_step, test_score, definitions)
-        self._end(RunState.DIVERGED, last_step, error=reason, weights_sha256=weights_sha256, **scores)
+        known = _scores(valid_score, valid_step, test_score) | {"weights_sha256": weights_sha256}
+        self._end(RunState.DIVERGED, last_step, error=reason, definitions=definitions, **known)
 
     def prune(
         self,
@@ -444,8 +452,8 @@ class RunWriter:
         weights_sha256: str | None = None,
     ) -> None:
         """End the run as pruned, with its best validation so far, in a final state."""
-        scores = _scores(valid_score, valid_step, None, definitions)
-        self._end(RunState.PRUNED, last_step, error=reason, weights_sha256=weights_sha256, **scores)
+        known = _scores(valid_score, valid_step, None) | {"weights_sha256": weights_sha256}
+        self._end(RunState.PRUNED, last_step, error=reason, definitions=definitions, **known)
 
     def interrupt(
         self, last_step: int, refused: str | None = None, *, error: str | None = None, traceback: str | None = None
@@ -471,6 +479,7 @@ class RunWriter:
         error: str | None = None,
         traceback: str | None = None,
         changes: str | None = None,
+        definitions: Mapping[str, str] | None = None,
         **columns: Any,
     ) -> None:
         """End the attempt, and leave the run in a state, with these columns of its row."""
@@ -481,7 +490,9 @@ class RunWriter:
             of_attempt["changes"] = changes
 
         def write(connection: Connection) -> None:
-            connection.execute(update(run).where(run.c.id == self.run_id).values(columns | {"state": state}))
+            meanings = keep_once(connection, self.database, definitions_table, definitions)
+            ended = columns | {"state": state, "definitions_id": meanings}
+            connection.execute(update(run).where(run.c.id == self.run_id).values(ended))
             connection.execute(
                 update(attempt)
                 .where(attempt.c.run_id == self.run_id, attempt.c.number == self.attempt)
@@ -543,7 +554,6 @@ def _scores(
     valid_score: float | None,
     valid_step: int | None,
     test_score: float | None,
-    definitions: Mapping[str, str] | None,
 ) -> dict[str, Any]:
     return {
         "valid_score": valid_score,
@@ -551,5 +561,4 @@ def _scores(
         "valid_step": valid_step,
         "test_score": test_score,
         "test_bits": None if test_score is None else bits_of(test_score),
-        "definitions": None if definitions is None else dict(definitions),
     }

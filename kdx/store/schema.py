@@ -278,6 +278,13 @@ environment = _table(
     comment="where a run was computed, as far as it can change its bits",
 )
 
+definitions = _table(
+    "definitions",
+    _hash("id", 32, primary_key=True, comment="hash of the JSON, 32 hexadecimal digits"),
+    _json("definitions", TEXTS, nullable=False, comment="metric → its definition or signature"),
+    comment="what the metrics of a run or of an evaluation mean",
+)
+
 run = _table(
     "run",
     _key("id", primary_key=True, comment="key"),
@@ -305,7 +312,7 @@ run = _table(
         comment="of a completed run, one line: its final validation loss is not below the unigram distribution's; "
         "NULL: it is",
     ),
-    _json("definitions", TEXTS, comment="metric → its definition or signature"),
+    _hash("definitions_id", 32, ForeignKey("definitions.id"), comment="what its metrics mean"),
     _text("data_fingerprint", NAME, comment="hash of the prepared data"),
     _json("data_facts", FACTS, comment="what the prepared data and the evaluation were, such as test/unknown_rate"),
     _text("code_fingerprint", NAME, comment="hash of the code that decides what a run computes"),
@@ -415,7 +422,7 @@ evaluation = _table(
         "longest_context",
         comment="tokens that one is predicted from at most, memory included; NULL: no stream was read",
     ),
-    _json("definitions", TEXTS, comment="metric → its definition or signature; NULL: it failed"),
+    _hash("definitions_id", 32, ForeignKey("definitions.id"), comment="what its metrics mean; NULL: it failed"),
     _text("error", LINE, comment="one line: why it failed; NULL: it did not"),
     UniqueConstraint("run_id", "settings_id"),
     comment="further readings of a completed run, made from the weights that it kept",

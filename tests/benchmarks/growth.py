@@ -32,9 +32,10 @@ from kdx.cli.progress import Lines
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.store.database import Database, open_database
-from kdx.store.recording import RunWriter, keep_environment, register
+from kdx.store.recording import RunWriter, keep_once, register
 from kdx.store.records import RunState
 from kdx.store.schema import attempt, bits_of, metric, run
+from kdx.store.schema import environment as environment_table
 from kdx.sweep.messages import Work
 from kdx.sweep.plan_forecast import expected_seconds
 from kdx.sweep.supervisor import Supervisor
@@ -164,7 +165,7 @@ def fill(database: Database, rows: int) -> None:
     count = select(literal(0).label("step")).cte("steps", recursive=True)
     steps = count.union_all(select(count.c.step + 1).where(count.c.step < max(numbers.values()) - 1))
     with database.write() as connection:
-        place = keep_environment(connection, database, {"torch": "2", "python": "3", "threads": 1})
+        place = keep_once(connection, database, environment_table, {"torch": "2", "python": "3", "threads": 1})
         scores = []
         for run_id in connection.scalars(select(run.c.id)).all():
             valid, test = rng.gauss(30, 1), rng.gauss(30, 1)

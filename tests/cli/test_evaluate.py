@@ -41,6 +41,15 @@ def test_the_evaluations_of_a_file_are_asked_for_from_then_on(ran):
     assert ran[1].evaluations == plan.evaluations
 
 
+def test_the_tables_of_the_file_come_with_its_evaluations(ran):
+    planned(2)
+    grid(WIDE + "tables: [{name: beams, rows: evaluation.beam}]\n")
+    assert typed("evaluate", "grid.yaml").exit_code == 0
+    with open_database(DB, write=False) as database:
+        (table,) = reading.load_sweep(database).grid["tables"]
+    assert (table["name"], table["rows"]) == ("beams", ["evaluation.beam"])
+
+
 def test_a_sweep_that_asks_for_none_is_told_how_to(ran):
     planned(1)
     assert refused("evaluate").problem == "sweep `tiny` asks for no evaluations"

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import insert, select, update
 
 from kdx.store.database import Database
-from kdx.store.recording import environment_id, register
+from kdx.store.recording import facts_id, register
 from kdx.store.records import RunState
 from kdx.store.schema import attempt, bits_of, environment, metadata, metric, output, plan, run, sweep, value_of
 
@@ -21,6 +21,7 @@ HASH = "0123456789abcdef" * 4
 
 ROWS: dict[str, list[dict[str, Any]]] = {
     "environment": [{"id": "e" * 32, "environment": {"torch": "2", "anything": [1e300, None]}}],
+    "definitions": [{"id": "d" * 32, "definitions": {"bleu": "ü", "": ""}}],
     "component": [
         {"id": HASH, "sha256": HASH, "axis": "kernel", "word": "a.py:A", "name": "A", "path": "a.py"}
         | {"sources": {"a.py": "x = '\\x00 ü'\n"}, "package": "", "created": 1.5}
@@ -37,6 +38,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     "output": [{"run_id": 2, "name": "test/x", "lines": b"\x00\xff\x80", "count": 1, "sha256": HASH}],
     "evaluation": [
         {"id": 7, "run_id": 1, "settings_id": "a" * 32, "settings": {"b": 1, "a": 2}, "made": 4.0, "error": "no room"}
+        | {"definitions_id": "d" * 32}
     ],
     "evaluation_metric": [{"evaluation_id": 7, "name": "bleu", "value": 1.0, "bits": bits_of(1.0)}],
     "test_document": [{"run_id": 1, "unit": "block", "sums": {"targets": [1, 2], "nats": [0.1, 2e-9]}}],
@@ -134,7 +136,7 @@ def came_to(
     at: float = 100.0,
 ) -> None:
     """The run ended so, with a metric, a text and an attempt."""
-    place = {"id": environment_id({"processor": host}), "environment": {"processor": host}}
+    place = {"id": facts_id({"processor": host}), "environment": {"processor": host}}
     final = state in ("completed", "diverged", "pruned")
     scores: Mapping[str, Any] = (
         {"valid_score": value, "valid_bits": bits_of(value), "valid_step": step} if final else {}

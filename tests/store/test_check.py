@@ -39,6 +39,13 @@ def test_a_text_that_was_changed_is_found(backend, address: str, hand: RunWriter
     assert faults(address) == ("the texts test/translations of run 1 do not match their checksum",)
 
 
+def test_a_number_that_was_edited_is_found(backend, address: str, hand: RunWriter):
+    hand.record([("valid/loss", 1, float("nan")), ("train/loss", 1, float("-inf"))], 1)
+    assert faults(address) == ()
+    backend.execute(address, "UPDATE metric SET value = 7.0 WHERE name = 'train/loss'")
+    assert faults(address) == ("1 rows of metric have a value that is not that of its bits",)
+
+
 def test_a_cell_that_was_edited_is_found(backend, address: str, hand: RunWriter):
     backend.execute(address, "UPDATE cell SET spec = replace(spec, 'toy', 'joy') WHERE id = (SELECT min(id) FROM cell)")
     (fault,) = faults(address)

@@ -173,8 +173,8 @@ def test_queries_do_not_grow_with_the_sweep(database: Database, plan_of, queries
     assert queries(lambda: reading.runs(database, small)) == 2
     assert queries(lambda: reading.runs(database, large)) == 2
     assert queries(lambda: reading.sweeps(database)) == 2
-    assert queries(lambda: reading.load_sweep(database, "small")) == 16
-    assert queries(lambda: reading.load_sweep(database, "large")) == 16
+    assert queries(lambda: reading.load_sweep(database, "small")) == 18
+    assert queries(lambda: reading.load_sweep(database, "large")) == 18
 
 
 def test_seconds_sum_the_attempts_that_ended(database: Database, sweep_id: int):

@@ -15,7 +15,7 @@ from kdx.errors import DatabaseError, KdxError
 from kdx.store import claims, reading, recording
 from kdx.store.database import Database
 from kdx.store.records import DocumentRecord, RunState
-from kdx.store.schema import cell, environment, metric, output, run, sweep, sweep_cell, sweep_run, value_of
+from kdx.store.schema import cell, definitions, environment, metric, output, run, sweep, sweep_cell, sweep_run, value_of
 
 FLOATS = st.floats() | st.integers(-(2**63), 2**63 - 1).map(value_of)
 SPECIAL = [float("nan"), -float("nan"), float("inf"), -float("inf"), -0.0, 0.0, 5e-324, 1.7976931348623157e308, 0.1]
@@ -302,10 +302,18 @@ def test_a_completed_run_has_its_scores_and_its_attempt_is_closed(database: Data
         30.25,
     )
     assert (ended.progress_step, ended.stalls, ended.error, ended.lease_left) == (500, 0, None, None)
-    assert rows(database, run)[0].definitions == {"bleu": "nrefs:1|case:mixed"}
+    assert reading.origins_of(database, [1])[1].definitions == {"bleu": "nrefs:1|case:mixed"}
     (attempt,) = reading.attempts(database, 1)
     assert (attempt.outcome, attempt.last_step) == ("completed", 500)
     assert ended.seconds == pytest.approx(attempt.ended - attempt.started)
+
+
+def test_runs_whose_metrics_mean_the_same_share_one_row_of_definitions(database: Database, sweep_id: int):
+    for run_id, meaning in ((1, "greedy"), (2, "greedy"), (3, "beam 4")):
+        start(database, run_id).complete(1.0, 1, 1.0, {"loss": "nats", "bleu": meaning}, 1)
+    origins = reading.origins_of(database, [1, 2, 3])
+    assert [origins[run_id].definitions["bleu"] for run_id in (1, 2, 3)] == ["greedy", "greedy", "beam 4"]
+    assert len(rows(database, definitions)) == 2
 
 
 def test_what_a_test_measured_by_document_is_that_of_its_last_attempt(database: Database, plan_of):

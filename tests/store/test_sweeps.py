@@ -103,7 +103,7 @@ def test_results_go_with_all_that_is_theirs_in_every_generation(database: Databa
     shown = sweeps.removal(database, sweep_id, results=True)
     assert shown.run_ids == (1, 2, 3, 4, again) and shown.kept == 0 and shown.seconds > 0
     sweeps.remove(database, shown, results=True)
-    assert counts(database).keys() <= {"identity", "environment", "component"}
+    assert counts(database).keys() <= {"identity", "environment", "definitions", "component"}
     assert check(database).faults == ()
 
 
@@ -153,7 +153,7 @@ def test_a_sweep_that_searches_is_removed_with_its_searches_if_no_other_sweep_as
     shown = sweeps.removal(database, again, results=True)
     assert len(shown.runs) == 2
     sweeps.remove(database, shown, results=True)
-    assert counts(database).keys() <= {"identity", "environment", "component"}
+    assert counts(database).keys() <= {"identity", "environment", "definitions", "component"}
 
 
 def tuned(database: Database, folder: Path, name: str) -> int:
