@@ -9,7 +9,6 @@ from kdx.report.statistics.metric import Metric
 
 if TYPE_CHECKING:  # progress lines need the decimals of a metric alone, without what computes a table
     from kdx.grid.table_layout import Address
-    from kdx.report.statistics.by_document import Documents
     from kdx.report.table.layout import Layout
     from kdx.report.tables import Table
 
@@ -54,13 +53,6 @@ def correction(table: "Table") -> str:
         return f"two-sided, Holm's correction over {number} difference{'' if number == 1 else 's'}"
     # The best was chosen by the same runs.
     return "one-sided, of being no worse, times the number of comparisons in its column"
-
-
-def over(documents: "Documents | None") -> str:
-    """What an error is over: `seeds crossed with 60 articles of the test`."""
-    if documents is None:
-        return "seeds alone"
-    return f"seeds crossed with {documents.number} {documents.unit}s of the test"
 
 
 def word_of(factor: str, word: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
+from math import isfinite, nan
 from typing import NamedTuple
 
 from sqlalchemy import and_, func, or_, select
@@ -284,7 +285,7 @@ def costs(database: Database, cell_ids: Collection[str]) -> tuple[RunCost, ...]:
         completed = connection.execute(rows).all()
         needed = {row.cell_id for row in completed}
         specs = select(cell.c.id, cell.c.spec).where(among(cell.c.id, needed))
-        parameters = {row.run_id: int(value_of(row.bits)) for row in connection.execute(learned)}
+        counts = {row.run_id: value_of(row.bits) for row in connection.execute(learned)}
         texts = {row.id: row.spec for row in connection.execute(specs)}
     return tuple(
         RunCost(
@@ -293,7 +294,7 @@ def costs(database: Database, cell_ids: Collection[str]) -> tuple[RunCost, ...]:
             row.steps,
             row.seconds,
             row.peak_memory,
-            parameters.get(row.id),
+            int(counts[row.id]) if isfinite(counts.get(row.id, nan)) else None,
         )
         for row in completed
         # A clock that was set back gives no time.

@@ -60,7 +60,7 @@ def test_a_sweep_whose_database_is_taken_away_ends_and_makes_no_other(terminal, 
 def test_on_a_full_disk_a_sweep_stops_and_goes_on_when_there_is_room(terminal, undisturbed, figure):
     disk = terminal.folder / "disk"
     disk.mkdir()
-    small = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=330k", "tmpfs", str(disk)], capture_output=True)
+    small = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=340k", "tmpfs", str(disk)], capture_output=True)
     if small.returncode:
         pytest.skip(f"no permission to mount a small disk: {small.stderr.decode().strip()}")
     try:

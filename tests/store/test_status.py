@@ -9,7 +9,7 @@ from stored import start
 from kdx.store import claims, reading, recording, status
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
-from kdx.store.schema import attempt, run
+from kdx.store.schema import attempt, bits_of, metric, run
 from kdx.tune.search import Searching
 from tests.tune.searched import plan_of as searched_plan
 
@@ -205,6 +205,13 @@ def test_of_other_cells_the_newest_are_enough(database: Database, plan_of, sweep
     assert [cost.seconds for cost in status.costs(database, [])] == [40.0]
     first = plan_of().cells[0].id
     assert [cost.seconds for cost in status.costs(database, [first]) if cost.cell_id == first] == [10.0, 30.0]
+
+
+def test_a_number_of_parameters_that_is_none_is_unknown(database: Database, sweep_id: int):
+    complete(database, 1, 10.0)
+    with database.write() as connection:
+        connection.execute(update(metric).values(value=None, bits=bits_of(float("nan"))))
+    assert [cost.parameters for cost in status.costs(database, [])] == [None]
 
 
 def test_runs_of_a_clock_that_was_set_back_say_nothing(database: Database, sweep_id: int):

@@ -7,8 +7,9 @@ from kdx.report.papers.contrasted_cells import ContrastedCells, following
 from kdx.report.papers.paper_file import Claim, Contrast, Expect, Paper, Rule
 from kdx.report.papers.verdicts import NO_CELLS, Answer, ContrastOutcome, SettingVerdict, Verdict
 from kdx.report.sheet import Sheet, listing
+from kdx.report.statistics.by_document import over
 from kdx.report.table.notes import CONDITIONAL
-from kdx.report.wording import difference, interval, over, setting, word_of
+from kdx.report.wording import difference, interval, setting, word_of
 from kdx.shell import kdx_command
 
 CONFOUNDED = ", confounded"

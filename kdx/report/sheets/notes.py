@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from kdx.report.sheet import SIGNS
+from kdx.report.statistics.by_document import over
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.audit import FAST, OUT, TUNED, UNKNOWN, UnequalFact
 from kdx.report.table.comparisons import Group
 from kdx.report.tables import Table
-from kdx.report.wording import difference, over, place, rounded, setting
+from kdx.report.wording import difference, place, rounded, setting
 
 _MOST_NAMED = 4
 """A note names up to so many cells; where there are more, it gives their number."""

@@ -30,6 +30,13 @@ class Documents:
     number: int
 
 
+def over(documents: Documents | None) -> str:
+    """What an error is over: `seeds crossed with 60 articles of the test`."""
+    if documents is None:
+        return "seeds alone"
+    return f"seeds crossed with {documents.number} {documents.unit}s of the test"
+
+
 @dataclass(frozen=True, eq=False)
 class ByDocument:
     """How the scores of a cell's seeds depend on single documents. S is the number of seeds, D that of documents."""

@@ -8,10 +8,10 @@ from kdx.grid.seeds import SeedRule
 from kdx.grid.table_layout import Address
 from kdx.report.selection.cells import PRUNED, UNDERTRAINED, State
 from kdx.report.selection.searched import SearchedCell, searches_without_winner
+from kdx.report.statistics.by_document import over
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparisons import Difference
 from kdx.report.table.layout import Layout
-from kdx.report.wording import over
 from kdx.store.records import Provenance, SweepRecord
 from kdx.tasks.definition import Per
 from kdx.vocabulary import Direction, VocabularyKind
