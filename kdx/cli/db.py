@@ -109,7 +109,7 @@ def _bring(source: str, target: str, imported: Imported, copy: bool) -> Brought:
 
 def _lines(imported: Imported, brought: Brought, files: bool) -> Iterator[str]:
     runs, sweeps = count_of(imported.runs, "run"), count_of(imported.sweeps, "sweep")
-    yield f"{runs} and {sweeps} came, {count_of(imported.same, 'run')} stood in both with the same results"
+    yield f"{runs} and {sweeps} came; already here: {count_of(imported.same, 'run')}"
     if imported.running:
         yield f"{count_of(imported.running, 'run')} that is still running did not come; import again later"
     if imported.conflicts:

@@ -96,7 +96,7 @@ class Runner:
         lost = len(plan.cells) - len(with_winners.trained)
         if lost:
             status = kdx_command("status", plan.name, options=self.context.options)
-            say(f"left out for want of a completed trial: {count_of(lost, 'cell')}; see {status}")
+            say(f"no trial completed, so left out: {count_of(lost, 'cell')}; see {status}")
         code = self.run(with_winners) if with_winners.trained and search_only is None else 0
         return code or (FAILED if lost else 0)
 

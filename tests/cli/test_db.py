@@ -80,18 +80,15 @@ def test_two_clusters_become_one():
     done = typed("db", "import", "a.db", "b.db")
     assert (done.exit_code, done.stdout) == (0, "")
     assert done.stderr.splitlines() == [
-        "a.db: 1 run and 1 sweep came, 0 runs stood in both with the same results",
+        "a.db: 1 run and 1 sweep came; already here: 0 runs",
         "a.db: the weights of 1 run are beside it; the same command copies them with --with-files",
-        "b.db: 1 run and 0 sweeps came, 0 runs stood in both with the same results",
+        "b.db: 1 run and 0 sweeps came; already here: 0 runs",
         "b.db: the weights of 1 run are beside it; the same command copies them with --with-files",
         "read runs.db with: kdx report",
     ]
     assert states() == ["completed", "completed"]
     assert typed("report", "tiny").exit_code == 0
-    assert (
-        "a.db: 0 runs and 0 sweeps came, 1 run stood in both with the same results"
-        in typed("db", "import", "a.db").stderr
-    )
+    assert "a.db: 0 runs and 0 sweeps came; already here: 1 run" in typed("db", "import", "a.db").stderr
 
 
 def test_weights_that_lie_elsewhere_are_not_taken_for_lost_nor_removed():
