@@ -98,13 +98,10 @@ class Node:
         return replace(self, value=values)
 
     def _inner(self, step: str | int) -> "Node | None":
-        if isinstance(self.value, dict):
-            # A mapping that stands alone is a list of one.
-            return self if step == 0 else self.value.get(step)
-        if isinstance(self.value, list) and isinstance(step, int) and step < len(self.value):
-            inner: Node = self.value[step]
-            return inner
-        return None
+        if isinstance(self.value, list):
+            return self.value[step] if isinstance(step, int) and step < len(self.value) else None
+        # What stands alone is a list of one.
+        return self if step == 0 else self.value.get(step) if isinstance(self.value, dict) else None
 
     def overlaid(self, over: "Node") -> "Node":
         """Return `over` laid on this: mappings merge key by key, anything else replaces; each value keeps its place."""
