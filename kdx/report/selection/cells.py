@@ -298,8 +298,9 @@ def cell_of(
             split.
         seed_rule: what decides how many seeds the cell has, if a rule does.
     """
-    scored_by = record.evaluation.metric if isinstance(record, EvaluatedCell) else None
+    scored_by, broken = None, frozenset[int]()
     if isinstance(record, EvaluatedCell):
+        scored_by, broken = record.evaluation.metric, record.failed
         runs, metrics, documents, record = record.scored(runs), record.metrics, record.documents, record.record
     known = {scored_by: METRICS.definition(scored_by).measure} if scored_by else record.spec.test_metrics
     selected_by = Metric(record.spec.selection_metric, record.spec.selection_measure)
@@ -320,7 +321,7 @@ def cell_of(
         Seed(
             seed=run.seed,
             run_id=run.id,
-            state=run.state,
+            state=RunState.FAILED if run.id in broken else run.state,
             validation=run.valid_score,
             score=score_of(run),
             undertrained=run.undertrained,
@@ -333,7 +334,7 @@ def cell_of(
     score = score_of(best) if best else None
     summary = summarise([seed.score for seed in seeds if seed.score is not None])
     memory = sum(run.out_of_memory and run.invalidated is None for run in standing)
-    states = Counter(run.state for run in standing if run.invalidated is None)
+    states = Counter(seed.state for seed in seeds if seed.invalidated is None)
     out = bool(standing) and not states
     has_value = score is not None if shown is Shown.BEST_SEED else summary is not None
     return Cell(

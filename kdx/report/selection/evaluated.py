@@ -33,6 +33,11 @@ class EvaluatedCell:
         return {run: {f"test/{name}": value for name, value in made.metrics.items()} for run, made in self.made.items()}
 
     @property
+    def failed(self) -> frozenset[int]:
+        """Ids of the runs whose evaluation failed."""
+        return frozenset(run for run, made in self.made.items() if made.error is not None)
+
+    @property
     def documents(self) -> dict[int, DocumentRecord]:
         """Run id → what it measured by document; runs for which that is not recorded are left out."""
         return {run: made.documents for run, made in self.made.items() if made.documents}

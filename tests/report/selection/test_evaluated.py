@@ -13,6 +13,7 @@ from kdx.grid.load import load_grid
 from kdx.grid.plan import TableSpec
 from kdx.report.figures.charts import plotted
 from kdx.report.figures.series import over_length
+from kdx.report.selection.cells import State
 from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.sheets.notes import caption
 from kdx.report.table.layout import lay_out
@@ -59,6 +60,28 @@ def test_what_is_not_made_yet_is_a_hole_and_a_table_without_the_factor_has_the_t
     assert [result.value for result in layout.cells] == [7.5, None]
     (own,) = lay_out(evaluated_sweep(SCORES), [TableSpec(name="own", rows=("kernel",))])
     assert [result.score for result in own.cells] == [8.5]
+
+
+def test_an_evaluation_that_failed_is_said_to_have_failed():
+    def with_failed(*runs: int) -> SweepRecord:
+        record = evaluated_sweep(SCORES)
+        known = {
+            run: {
+                key: replace(made, error="no weights", metrics={}) if run in runs else made
+                for key, made in each.items()
+            }
+            for run, each in record.evaluations.items()
+        }
+        return replace(record, evaluations=known)
+
+    def shown(record: SweepRecord) -> list[tuple[State, dict[str, int], int | None]]:
+        (layout,) = lay_out(record, [TableSpec.model_validate(BY_LENGTH)])
+        return [(result.state, result.counts, result.seed) for result in layout.cells]
+
+    assert shown(with_failed(0)) == [(State.VALUE, {State.FAILED: 1}, 1)] * 2
+    # Seed 0 does not stand in for seed 1, which the validation selected.
+    assert shown(with_failed(1)) == [(State.HOLE, {State.FAILED: 1}, 1)] * 2
+    assert shown(with_failed(0, 1)) == [(State.FAILED, {State.FAILED: 2}, 1)] * 2
 
 
 def test_a_table_tells_how_its_numbers_came_about():
