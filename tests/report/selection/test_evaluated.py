@@ -137,6 +137,23 @@ def test_a_number_of_an_evaluation_is_traced_to_its_runs_and_to_a_grid_that_make
     assert traced.evaluation and evaluation.id == traced.evaluation.id
 
 
+def test_a_grid_without_tables_has_one_of_tests_and_one_of_evaluations() -> None:
+    record = evaluated_sweep(SCORES)
+    own, made = tables(replace(record, grid={**record.grid, "tables": []}))
+    assert [cell.score for cell in own.layout.cells] == [8.5]
+    assert made.layout.name == "grid-evaluations"
+    assert made.layout.column_factors[0] == "evaluation"
+    assert [cell.score for cell in made.layout.cells] == [7.5, 6.5, None]
+
+
+def test_evaluations_of_several_tasks_and_metrics_share_a_table() -> None:
+    cells = [cell("a", task="prediction"), cell("b", task="translation")]
+    record = sweep(cells, [*scored("a", (9.0,)), *(each._replace(id=9) for each in scored("b", (20.0,)))], tables=[])
+    requests = [*ASKED, {"name": "chrF", "settings": {"metric": "chrf"}}, {"name": "wide", "settings": {"beam": 3}}]
+    _, made = tables(replace(record, grid={**record.grid, "evaluations": requests}))
+    assert len(made.layout.places) == 3 + 3  # at two lengths and of another split; by chrF, beam and of that split
+
+
 def test_what_seeds_can_show_at_two_lengths_is_a_range() -> None:
     """Numbers at two lengths do not compare, so each length has its own spread."""
     cells = [cell(kernel, task="prediction", kernel=kernel) for kernel in ("rbf", "exponential")]
