@@ -34,7 +34,7 @@ class EvaluationSettings(Section):
     beam: Count | None = None
     """Hypotheses kept at each word of a translation; 1 is greedy."""
     length_penalty: NotNegative | None = None
-    """a of the penalty below."""
+    """a of the penalty, see `penalty`."""
     penalty: LengthPenalty | None = None
     """What the log-probability of a hypothesis of n tokens is divided by."""
     longest: tuple[NotNegative, Natural] | None = None

@@ -6,16 +6,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from kdx.components.find import find_any, is_in_file
 from kdx.components.registry import FAMILY_OF, add
 from kdx.errors import KdxError, shortened
 from kdx.grid.components import add_installed
+from kdx.grid.evaluations import EvaluationSettings
 from kdx.grid.field_types import Schema, descriptions
 from kdx.grid.fields import CellFields
-from kdx.grid.model import GRID, GridFile
+from kdx.grid.model import GRID, GridFile, Override
+from kdx.grid.plan import TableSpec
 from kdx.grid.schema import SECTIONS, alternatives, keys, schema_of
+from kdx.grid.seeds import SeedRule
 from kdx.grid.source import in_flow_style
 from kdx.grid.synonyms import did_you_mean
+from kdx.grid.tuning import Tune
 from kdx.grid.words import known_options, owners
 from kdx.words.option import Option
 
@@ -74,18 +80,33 @@ def explain(name: str, folder: Path = Path()) -> list[Explained]:
     else:
         add_installed(GRID)
     explained = []
+    inner = {f"{section}.{key}": text for section in _MAPPINGS for key, text in _inner_keys(section).items()}
     if name in GRID:
-        explained.append(Explained(name, descriptions(GridFile)[name], example=EXAMPLES[name]))
+        keys_of = {key: text for key, text in inner.items() if key.startswith(f"{name}.")}
+        explained.append(Explained(name, descriptions(GridFile)[name], values=keys_of, example=EXAMPLES[name]))
     if name in SECTIONS:
         explained.append(_section(name))
     explained += [_key(key) for key in keys() if name in (key, key.rpartition(".")[2])]
+    explained += [
+        Explained(key, text, example=EXAMPLES[key.partition(".")[0]])
+        for key, text in inner.items()
+        if name in (key, key.rpartition(".")[2])
+    ]
     explained += _meanings(name)
     if not explained:
-        names = [*GRID, *SECTIONS, *keys(), *(key.rpartition(".")[2] for key in keys())]
+        dotted = [*keys(), *inner]
+        names = [*GRID, *SECTIONS, *dotted, *(key.rpartition(".")[2] for key in dotted)]
         known = dict.fromkeys([*names, *(value for key in keys() for value in _titles(key))])
         hint = did_you_mean(name, known)
         raise KdxError(f"no key or value `{shortened(name)}`", hint=hint or "`kdx explain` lists the keys")
     return explained
+
+
+def _inner_keys(section: str) -> dict[str, str]:
+    """Return each key of a mapping, as a grid writes it, with its description."""
+    model = _MAPPINGS[section]
+    texts = descriptions(model)
+    return {field.alias or name: texts[name] for name, field in model.model_fields.items()}
 
 
 def _description(key: str) -> str:
@@ -206,14 +227,25 @@ def _allowed(schema: Schema) -> str:
     return ", or ".join(dict.fromkeys(kinds))
 
 
+_MAPPINGS: dict[str, type[BaseModel]] = {
+    "seeds": SeedRule,
+    "tune": Tune,
+    "tables": TableSpec,
+    "evaluations": EvaluationSettings,
+    "overrides": Override,
+}
+"""Keys of a grid that hold mappings, or lists of them, with keys that are no settings of a cell."""
+
+
 EXAMPLES = {
     "name": "name: kernels",
     "description": "description: Which kernel compares best",
     "extends": "extends: quickstart",
-    "seeds": "seeds: [0, 1, 2]",
+    "seeds": "seeds: {min: 3, max: 12, until: decided}",
     "tune": "tune:\n  parameters:\n    training.learning_rate: {low: 1e-4, high: 1e-2, log: true}\n"
     "    model.dropout: [0.0, 0.1, 0.3]\n  sampler: random\n  trials: 10",
-    "tables": "tables:\n  - {name: kernels, rows: [kernel], columns: [symmetry]}",
+    "tables": "tables:\n  - {name: kernels, rows: [kernel], columns: [symmetry], "
+    "baseline: {kernel: exponential}, margin: {bleu: 0.3}}",
     "evaluations": "evaluations:\n  longer: {length: [128, 256]}",
     "tasks": "tasks:\n  translation: {data: {corpus: synthetic-translation}}\n"
     "  prediction: {data: {corpus: synthetic-language}}",

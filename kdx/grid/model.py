@@ -309,13 +309,13 @@ class GridFile(SubGrid):
     """A grid that lies under this one, by its path or as a shipped one: mappings merge key by key, anything else
     replaces, and null takes an entry out."""
     seeds: Seeds = (0,)
-    """How many seeds each cell has, or which; default: seed 0 alone. {min: 3, max: 12, until: decided} adds seeds while
-    the comparison with the baseline is open."""
+    """How many seeds each cell has, or which, such as [0, 1]; default: seed 0 alone. {min: 3, max: 12, until: decided}
+    adds seeds while the comparison with the baseline is open."""
     tune: Tune | None = None
     """Parameters that are searched in each cell, on validation alone and with the same budget; the best trial's cell is
     then trained with fresh seeds."""
     tables: Tables = []
-    """The tables of the report; default: one over all axes."""
+    """The tables of the report; default: one over all axes, and one of the evaluations."""
     evaluations: dict[str, EvaluationChoices] = {}
     """Further readings of each run that completes, by name; a list of values makes one for each."""
     tasks: Annotated[dict[Annotated[str, OneOf(TASKS, key="task")], LaidOver], Field(min_length=1)] = {}

@@ -56,9 +56,9 @@ class TableSpec(Section):
     """Factor → the word that it has in the table's cells; other cells are left out."""
     metric: str | None = None
     """Test metric of every cell, such as `bleu`, or the validation metric that it was selected by, such as
-    `valid/bleu`; None: that metric on the test split."""
+    `valid/bleu`; default: that metric on the test split."""
     cell: Shown = Shown.BEST_SEED
-    """What each place holds."""
+    """What each place holds: `best-seed`, the test score of the seed with the best validation score, or `mean`."""
     baseline: Annotated[CellSelector, BeforeValidator(_named_alone), WithJsonSchema(_BASELINE)] = Field(
         default_factory=dict
     )

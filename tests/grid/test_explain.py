@@ -51,6 +51,16 @@ def test_a_section_has_its_keys():
     assert values["filter.decoder-self"] and values["causal"]
 
 
+def test_keys_of_tables_searches_rules_and_evaluations_are_explained():
+    assert only("tune.trials").description == only("trials").description == "Trials of every cell."
+    assert {"tables.rows", "tables.margin"} < {*only("tables").values}
+    assert "overrides.set" in [meaning.name for meaning in explain("set")]
+    assert [meaning.name for meaning in explain("length")[:4]][-1] == "evaluations.length"
+    with pytest.raises(KdxError) as refusal:
+        explain("tables.row")
+    assert refusal.value.hint == "did you mean `tables.rows`?"
+
+
 def test_a_value_has_formula_source_and_options():
     rbf = only("rbf")
     assert (rbf.keys, rbf.description) == (("kernel",), "Radial basis function")
@@ -114,7 +124,7 @@ def test_every_key_is_listed_once_with_a_description():
 VALUES = [*(value for family in FAMILIES for value in family), *BUILT_IN.addresses, *TASKS]
 
 
-@each("name", [*dict.fromkeys([*EXAMPLES, *keys(), *VALUES, "none", "filter", "data"])])
+@each("name", [*dict.fromkeys([*EXAMPLES, *keys(), *VALUES, "none", "filter", "data", "rows", "beam"])])
 def test_every_explanation_has_a_description_and_an_example_that_is_a_grid(name, tmp_path):
     for meaning in explain(name):
         (tmp_path / "grid.yaml").write_text(meaning.example)
