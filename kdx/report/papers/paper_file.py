@@ -29,12 +29,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
 
 from kdx.errors import Faults, KdxError, by_place, did_you_mean
 from kdx.grid import synonyms
 from kdx.grid.cell_selector import CellSelector, factors, unknown
-from kdx.grid.field_types import Margin, Section, refuse
+from kdx.grid.field_types import Margin, Section, not_allowed, refuse
 from kdx.grid.messages import checked
 from kdx.grid.source import read
 from kdx.store.records import SweepRecord
@@ -79,6 +79,12 @@ def _task(task: str, info: ValidationInfo) -> str:
     return task
 
 
+def _number(value: Any) -> Any:
+    if value != NOT_CONVERGE and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise not_allowed(f"a number, or {NOT_CONVERGE}")
+    return value
+
+
 MetricName = Annotated[str, AfterValidator(_metric)]
 TaskName = Annotated[str, AfterValidator(_task)]
 
@@ -90,7 +96,7 @@ class PublishedCell(Section):
     """Words of its cell, by factor; with those of its table they should name one cell."""
     metric: MetricName
     """A metric of the test split, such as `bleu`, or of the validation split, such as `valid/bleu`."""
-    value: Literal["not converge"] | float
+    value: Annotated[Literal["not converge"] | float, BeforeValidator(_number)]
     """The number, or `not converge`."""
     note: str = ""
     """A remark on the value, such as that it is unverified."""
@@ -274,10 +280,16 @@ def _read(path: Path, recorded: _Recorded) -> Paper:
             place = (root.at if factor in factors() else root.key)((*keys, factor))
             faults.append(KdxError(fault.problem, place=place, allowed=fault.allowed, hint=fault.hint))
 
+    values: dict[tuple[str, frozenset[tuple[str, str]]], str | float] = {}
     for number, table in enumerate(file.tables):
         check(table.where, "tables", number, "where")
         for index, cell in enumerate(table.cells):
             check(cell.where, "tables", number, "cells", index, "where")
+            words = frozenset({**table.where, **cell.where}.items())
+            if (before := values.setdefault((cell.metric, words), cell.value)) != cell.value:
+                problem = f"{cell.value} where a cell of the same words has {before}"
+                place = root.at(("tables", number, "cells", index, "value"))
+                faults.append(KdxError(problem, place=place, hint="name what differs between them under `where`"))
     for number, claim in enumerate(file.claims):
         if claim.id in [earlier.id for earlier in file.claims[:number]]:
             faults.append(KdxError(f"two claims `{claim.id}`", place=root.at(("claims", number, "id"))))

@@ -60,7 +60,17 @@ def test_a_file_becomes_tables_and_claims(tmp_path: Path) -> None:
         ("{kernel: exponential}\n", "{kernl: exponential}\n", ":5:13: unknown factor `kernl`"),
         ("kernel: linear", "kernel: linaer", ":8:26: unknown kernel `linaer`"),
         ("metric: bleu, value: 34.71", "value: 34.71", ":7:9: `tables.cells.metric` is missing"),
-        ("value: not converge", "value: maybe", ":8:"),
+        (
+            "value: not converge",
+            "value: maybe",
+            ":8:56: `maybe` as tables.cells.value\n  allowed: a number, or not converge",
+        ),
+        (
+            "value: not converge",
+            "value: true",
+            ":8:56: `true` as tables.cells.value\n  allowed: a number, or not converge",
+        ),
+        ("{kernel: linear}", "{position: product}", ":8:59: not converge where a cell of the same words has 34.71"),
         ("metric: bleu, value: not", "metric: blue, value: not", ":8:43: unknown metric `blue`"),
         ("title: Ours", "titel: Ours", ":1:1: unknown key `titel`"),
         ("{translation: small}", "{translate: small}", ":2:"),
