@@ -315,7 +315,7 @@ class GridFile(SubGrid):
     """Parameters that are searched in each cell, on validation alone and with the same budget; the best trial's cell is
     then trained with fresh seeds."""
     tables: Tables = []
-    """The tables of the report; default: one over all axes, and one of the evaluations."""
+    """The tables of the report; default: one over all axes."""
     evaluations: dict[str, EvaluationChoices] = {}
     """Further readings of each run that completes, by name; a list of values makes one for each."""
     tasks: Annotated[dict[Annotated[str, OneOf(TASKS, key="task")], LaidOver], Field(min_length=1)] = {}

@@ -13,15 +13,7 @@ from kdx.grid.model import Tables
 from kdx.grid.plan import TableSpec
 from kdx.grid.seeds import SeedRule, rule_of
 from kdx.grid.source import read
-from kdx.grid.table_layout import (
-    EVALUATION,
-    SWEEP,
-    Address,
-    LayoutBuilder,
-    factor_value,
-    is_of_evaluation,
-    read_tables,
-)
+from kdx.grid.table_layout import SWEEP, Address, LayoutBuilder, factor_value, read_tables
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.published_comparison import PublishedComparison, compare_with_published
 from kdx.report.seeds_until import without_unneeded
@@ -77,7 +69,7 @@ def tables(
     paper: Paper | None = None,
     randomise: Randomise | None = None,
 ) -> tuple[Table, ...]:
-    """Every table that the grid asks for; if it asks for none, one over all factors that vary, and one of evaluations.
+    """Every table that the grid asks for; if it asks for none, one table over all factors that vary.
 
     Args:
         database: the database of the sweep, for messages.
@@ -90,7 +82,7 @@ def tables(
             table `only`; and whatever `randomise` raises.
     """
     sweep = without_unneeded(sweep)
-    specs = [TableSpec.model_validate(table) for table in sweep.grid.get("tables") or ()] or _default(sweep)
+    specs = [TableSpec.model_validate(table) for table in sweep.grid.get("tables") or ()] or [_default(sweep)]
     try:
         layouts = lay_out(sweep, specs)
     except KdxError as error:
@@ -135,18 +127,11 @@ def _table(
     )
 
 
-def _default(sweep: SweepRecord) -> list[TableSpec]:
-    """Rows over every axis that varies, one column for each task; and the same of evaluations, a column for each."""
-    own = _of_tests(sweep)
-    made = [cell.record.labels for cell in evaluated_cells(sweep)]
-    factors = dict.fromkeys(factor for labels in made for factor in labels if is_of_evaluation(factor))
-    varying = [factor for factor in factors if len({labels.get(factor) for labels in made}) > 1]
-    columns = (*own.columns, *(varying or [EVALUATION]))
-    return [own, own.model_copy(update={"name": f"{own.name}-evaluations", "columns": columns})] if made else [own]
+def _default(sweep: SweepRecord) -> TableSpec:
+    """Rows over every axis that varies, one column for each task.
 
-
-def _of_tests(sweep: SweepRecord) -> TableSpec:
-    """Where cells of several sweeps would fall into one place, there is a column for each sweep too."""
+    Where cells of several sweeps would fall into one place, there is a column for each sweep too.
+    """
 
     def varies(factor: str) -> bool:
         return len({factor_value(cell.labels, cell.spec, factor) for cell in sweep.cells}) > 1

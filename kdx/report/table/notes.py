@@ -60,6 +60,8 @@ def notes(
         planned = {name for record in layout.records.values() for name in record.sweeps}
         names = [part.name for part in sweep.joins if part.name in planned]
         yield f"Cells are of the sweep{'s' if len(names) > 1 else ''} {' and '.join(names)}."
+    if sweep.grid.get("evaluations") and not sweep.grid.get("tables"):
+        yield "Evaluations are not in this table; tables: [{name: …, rows: …, columns: evaluation}] shows them."
     if searches:
         yield _on_searches(layout, searches)
     for record, ended in searches_without_winner(sweep):

@@ -137,21 +137,11 @@ def test_a_number_of_an_evaluation_is_traced_to_its_runs_and_to_a_grid_that_make
     assert traced.evaluation and evaluation.id == traced.evaluation.id
 
 
-def test_a_grid_without_tables_has_one_of_tests_and_one_of_evaluations() -> None:
+def test_a_table_by_default_says_that_it_has_no_evaluations() -> None:
     record = evaluated_sweep(SCORES)
-    own, made = tables(replace(record, grid={**record.grid, "tables": []}))
-    assert [cell.score for cell in own.layout.cells] == [8.5]
-    assert made.layout.name == "grid-evaluations"
-    assert made.layout.column_factors[0] == "evaluation"
-    assert [cell.score for cell in made.layout.cells] == [7.5, 6.5, None]
-
-
-def test_evaluations_of_several_tasks_and_metrics_share_a_table() -> None:
-    cells = [cell("a", task="prediction"), cell("b", task="translation")]
-    record = sweep(cells, [*scored("a", (9.0,)), *(each._replace(id=9) for each in scored("b", (20.0,)))], tables=[])
-    requests = [*ASKED, {"name": "chrF", "settings": {"metric": "chrf"}}, {"name": "wide", "settings": {"beam": 3}}]
-    _, made = tables(replace(record, grid={**record.grid, "evaluations": requests}))
-    assert len(made.layout.places) == 3 + 3  # at two lengths and of another split; by chrF, beam and of that split
+    (own,) = tables(replace(record, grid={**record.grid, "tables": []}))
+    note = "Evaluations are not in this table; tables: [{name: …, rows: …, columns: evaluation}] shows them."
+    assert note in own.notes and all(note not in table.notes for table in tables(record))
 
 
 def test_what_seeds_can_show_at_two_lengths_is_a_range() -> None:
