@@ -16,14 +16,14 @@ from kdx.cli.console import out, out_json, say
 from kdx.cli.context import Answering, Context
 from kdx.cli.named_runs import load_named
 from kdx.cli.options import OnlyTable, TableFormat, Tables
-from kdx.cli.suggest import computing_options, resume, retry
+from kdx.cli.suggest import computing_options, evaluate, resume, retry
 from kdx.cli.wording import choices_of, count_of
 from kdx.errors import KdxError, did_you_mean, shortened
 from kdx.report.figures.charts import AttentionMap
 from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import load_paper
 from kdx.report.selection.best_seed import selected_runs
-from kdx.report.selection.cells import State
+from kdx.report.selection.cells import Cell, State
 from kdx.report.selection.joined import joined, names
 from kdx.report.table.bleu_randomisation import randomise
 from kdx.report.tables import Table, tables, with_tables_of
@@ -152,11 +152,22 @@ def _closing(sweep: SweepRecord, tables: Sequence[Table], options: Mapping[str, 
     counts += [f"{states[state]} {state}" for state in others if states[state]]
     counts += [count_of(states[State.HOLE], "hole")] if states[State.HOLE] else []
     closing = f"{count_of(len(cells), 'cell')}: {', '.join(counts)}"
+    evaluated = {key: made for table in tables for key, made in table.layout.evaluations.items()}
+    broken = frozenset[int]().union(*(made.failed for made in evaluated.values()))
+
+    def failed(cell: Cell) -> bool:
+        return any(seed.outcome == RunState.FAILED and seed.run_id not in broken for seed in cell.seeds)
+
+    def unmade(cell: Cell) -> bool:
+        states = [seed.outcome for seed in cell.seeds if seed.score is None]
+        return cell.id in evaluated and (RunState.COMPLETED in states or bool(evaluated[cell.id].failed))
+
     for command, left in (
         # What is left of a cell with failed runs may be paused.
         (resume, [cell for cell in cells if cell.unfinished > cell.cancelled and not cell.failed]),
-        (partial(retry, RunState.FAILED), [cell for cell in cells if cell.failed]),
+        (partial(retry, RunState.FAILED), [cell for cell in cells if failed(cell)]),
         (partial(retry, RunState.CANCELLED), [cell for cell in cells if cell.cancelled]),
+        (partial(evaluate, failed=bool(broken)), [cell for cell in cells if unmade(cell)]),
     ):
         if left:
             of_sweeps = {name for cell in left for name in records[cell.id].sweeps or names(sweep)}

@@ -14,7 +14,7 @@ from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.context import Context
 from kdx.cli.planned import what_is_left_out
 from kdx.cli.progress import Lines, progress
-from kdx.cli.suggest import computing_options, resume, retry
+from kdx.cli.suggest import computing_options, evaluate, resume, retry
 from kdx.cli.wording import choices_of, count_of, counts_of
 from kdx.components.find import laid_out
 from kdx.components.registry import components_of
@@ -246,8 +246,8 @@ def _close(listener: Lines, sweep: str, context: Context, options: str) -> int:
         say(f"{summary}; {logs}try them again with: {retry(RunState.FAILED, sweep, options)}")
         return FAILED
     if evaluations.get("failed") or evaluations.get("to make"):
-        again = f"{' --failed' if evaluations.get('failed') else ''}{options}"
-        say(f"{summary}; try them again with: {kdx_command('evaluate', sweep, options=again)}")
+        again = evaluate(sweep, options, failed=bool(evaluations.get("failed")))
+        say(f"{summary}; try them again with: {again}")
         return FAILED
     if counts.get("cancelled"):
         say(f"{summary}; take up again with: {retry(RunState.CANCELLED, sweep, options)}")

@@ -49,6 +49,11 @@ def retry(state: RunState, sweep: str, options: str) -> str:
     return kdx_command("retry", sweep, f"state={state}", options=options)
 
 
+def evaluate(sweep: str, options: str, *, failed: bool) -> str:
+    """Return the command that makes the evaluations of a sweep that it lacks, and those that failed."""
+    return kdx_command("evaluate", sweep, options=f"{' --failed' if failed else ''}{options}")
+
+
 def retry_runs(context: Context, database: Database, run_ids: Sequence[int]) -> str:
     """Return the command that repeats runs of one sweep by their numbers."""
     sweep = sweep_of(database, run_ids[0]) if run_ids else None

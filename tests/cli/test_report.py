@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -139,6 +140,26 @@ def test_an_unknown_table_is_refused_with_those_there_are() -> None:
 def test_the_closing_line_names_the_database_that_is_not_the_default(folder: Path) -> None:
     (folder / "runs.db").rename(folder / "my runs.db")
     assert typed("report", "--db", "my runs.db").stderr.endswith("next: kdx resume nightly --db 'my runs.db'\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "command"),
+    [
+        (
+            "UPDATE evaluation SET error = 'no weights' WHERE id = 1",
+            "kdx evaluate extrapolation/mini --failed --db my.db",
+        ),
+        ("DELETE FROM evaluation WHERE id = 1", "kdx evaluate extrapolation/mini --db my.db"),
+    ],
+)
+def test_the_closing_line_says_how_an_evaluation_is_made_that_failed_or_is_missing(change, command) -> None:
+    shutil.copy(Path(__file__).parents[2] / "runs.db.example", "my.db")
+    Path("my.db").chmod(0o644)
+    with closing(sqlite3.connect("my.db", isolation_level=None)) as connection:
+        connection.execute("DELETE FROM evaluation_metric WHERE evaluation_id = 1")
+        connection.execute("DELETE FROM evaluation_document WHERE evaluation_id = 1")
+        connection.execute(change)
+    assert typed("report", "extrapolation/mini", "--db", "my.db").stderr.endswith(f"; next: {command}\n")
 
 
 def test_a_report_writes_nothing(folder: Path) -> None:
