@@ -21,13 +21,13 @@ from kdx.report.figures.charts import FORMATS, figure
 from kdx.report.figures.plot import NamedCurve, Plot, curves_plot
 from kdx.report.figures.text import MOST_SERIES, TextPlot
 from kdx.report.folder import write_new_file
-from kdx.report.selection.best_seed import best_seed
+from kdx.report.selection.best_seed import selected_runs
 from kdx.sanitize import sanitize, spelled_out
 from kdx.store import sweeps
 from kdx.store.database import Database
 from kdx.store.details import PlannedCellDetails, sweep_details
 from kdx.store.find import CellFound, Found, RunFound, SweepFound, find
-from kdx.store.reading import curves_of, metric_names
+from kdx.store.reading import curves_of, load_sweep, metric_names
 from kdx.store.records import PlanRecord, RunRecord, RunState
 from kdx.store.remarks import remarks
 
@@ -211,7 +211,11 @@ def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], co
     for view in chosen(every, conditions):
         by_cell.setdefault(view.record.cell_id, []).append(view)
     planned = [cell for cell in details.cells if cell.id in by_cell or not conditions]
-    cells = [_cell_view(cell, by_cell.get(cell.id, [])) for cell in planned]
+    selected = selected_runs(load_sweep(database, sweep_id))
+    cells = [
+        CellView(cell, selected.get(cell.id), by_cell.get(cell.id, []), ResolvedSpec(dict(cell.spec)))
+        for cell in planned
+    ]
     record = {
         "sweep": details.name,
         "created": details.created,
@@ -250,11 +254,6 @@ def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], co
             yield from yaml_lines(same)
 
     return Shown(title, record, lines, _panels(cells))
-
-
-def _cell_view(cell: PlannedCellDetails, runs: Sequence[RunView]) -> CellView:
-    spec = ResolvedSpec(dict(cell.spec))
-    return CellView(cell, best_seed([run.record for run in runs], spec.selection_direction), runs, spec)
 
 
 def _panels(cells: Sequence[CellView]) -> list[Panel]:

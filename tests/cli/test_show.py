@@ -21,7 +21,7 @@ from kdx.report.statistics.metric import Metric
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import NOTE
 from kdx.store.database import open_database
-from kdx.store.recording import RunWriter
+from kdx.store.recording import RunWriter, repeat
 from kdx.store.records import SearchRecord, TrialState
 from kdx.tasks import TASKS
 
@@ -260,6 +260,11 @@ def test_a_sweep_has_its_cells_and_what_varies_and_is_the_one_planned_last():
     same = yaml.safe_load("\n".join(lines[lines.index("the same in all cells") + 1 :]))
     assert "kernel" not in same and same["training"]["steps"] == 10
     assert [cell["choices"] for cell in shown("tiny", "kernel=linear")["cells"]] == [{"kernel": "linear"}]
+    # The selected run is that of the report, whichever runs are listed, and until a repetition of it has ended.
+    with open_database(DB, write=True) as database:
+        repeat(database, [runs[0].id])
+    for listed in ((), ("seed=1",)):
+        assert [cell["selected"] for cell in shown("tiny", *listed)["cells"]] == [runs[0].id, None]
 
 
 def test_of_many_cells_and_values_the_first_are_listed(monkeypatch):
