@@ -96,7 +96,8 @@ def report(
     with context.read() as database:
         loaded = LoadedReport(database, made_by, context)
         record = loaded.record
-        made_by = replace(made_by, sweeps=names(record))
+        # A grid file has tables of its own.
+        made_by = replace(made_by, sweeps=tuple(sweeps or names(record)))
         options = {name: computing_options(context, database, name) for name in names(record)}
         if as_page:
             # NumPy and Jinja2, which no other format needs.

@@ -1,6 +1,7 @@
 """`kdx trace`: shows the runs, settings, data and code behind a number of a table."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Annotated, Any
 
 import typer
@@ -74,7 +75,7 @@ def trace(
         say(f"a grid of one cell; run it with: kdx sweep FILE --db {AGAIN}.db")
         return
     context.answer(to_json(traced), lambda: _lines(traced, context.db) if full else _summary(traced))
-    options = "".join(f" --sweep {shell_word(name)}" for name in names(record))
+    options = "".join(f" --sweep {shell_word(name)}" for name in sweep or names(record))
     options += f" --tables {shell_word(str(tables))}" if tables else ""
     if full:
         again = kdx_command("trace", table, traced.row, traced.column, options=f"{options}{context.options} --grid")
@@ -161,7 +162,7 @@ def _number(trace: Trace) -> str:
         text = words(cell, show_n=False)
         return "  ".join(filter(None, (text.score, text.note)))
     shown = rounded(cell.value, cell.metric.name)
-    exact = f" ({cell.value!r})" if float(shown) != cell.value else ""
+    exact = f" ({cell.value!r})" if isfinite(cell.value) and float(shown) != cell.value else ""
     return f"{shown}{exact}: {sanitize_lines(trace.scored)}"
 
 

@@ -1,6 +1,7 @@
 """`kdx trace` on a real database."""
 
 import json
+from pathlib import Path
 
 import pytest
 from looked_after import DB, claimed, completed, planned, refused, typed
@@ -41,6 +42,24 @@ def test_a_number_is_told_in_five_lines(environment, commit):
         "  planned by  a command that was not recorded",
     ]
     assert done.stderr == "all settings, data and attempts with: kdx trace tiny translation --sweep tiny --full\n"
+
+
+def test_a_score_without_a_limit_is_traced():
+    (run,) = planned(1)
+    claimed(run)
+    with open_database(DB, write=True) as database:
+        recording.RunWriter(database, run.id, "me", 1).complete(2.25, 10, float("inf"), {}, 10)
+    assert typed("trace", "tiny", "translation").stdout.startswith("  value       ∞: test/loss of tiny")
+
+
+def test_a_grid_file_stays_what_is_traced(runs):
+    text = Path("grid.yaml").read_text()
+    Path("grid.yaml").write_text(f"{text}\ntables: [{{name: mine, rows: task}}]\n")
+    done = typed("trace", "mine", "translation", "--sweep", "grid.yaml")
+    assert done.stderr.endswith("kdx trace mine translation --sweep grid.yaml --full\n")
+    assert typed("report", "grid.yaml", "--format", "markdown").stdout.startswith(
+        "<!-- kdx report grid.yaml --table mine -->"
+    )
 
 
 def test_a_number_is_told_with_its_runs_and_how_to_compute_it_again(runs):
