@@ -35,7 +35,7 @@ def claims(
 
     Example: kdx claims tsai2019 --sweep tsai2019/table1-mini
     """
-    if format is Format.CSV:
+    if format is Format.CSV and not context.json:
         raise KdxError("claims are not written as CSV", hint="--json has all their numbers")
     with context.read() as database:
         named = {record.id: record for name in sweep or () for record in [load_named(database, name, context)]}

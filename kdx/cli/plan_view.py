@@ -56,6 +56,7 @@ class PlanView:
         left_out = covered and covered.left_out
         return {
             "sweep": self.plan.name,
+            "cells_to_search": self._searched,
             "runs": [_run_record(self.plan, planned) for planned in forecast.runs],
             "cells": [
                 _cell_record(cell, count, forecast.forecasts.get(cell.id)) for cell, count in forecast.cells.values()
@@ -76,10 +77,15 @@ class PlanView:
         }
 
     @property
+    def _searched(self) -> int:
+        """Number of cells whose search has no winner yet."""
+        return len(self.plan.cells) - len(self.plan.trained)
+
+    @property
     def _cost(self) -> dict[str, Any]:
-        """What it costs to train all that is left; None for what is unknown."""
+        """What it costs to train all that is left but for searches; None for what is unknown."""
         forecast, seconds = self.forecast, self.forecast.seconds()
-        known = bool(seconds) or not forecast.cells
+        known = bool(seconds) or not (forecast.cells or self._searched)
         return {
             "workers": self.at_a_time,
             "sharing": self.sharing,

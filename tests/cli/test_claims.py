@@ -50,8 +50,10 @@ def test_latex_names_the_packages_that_it_takes_once() -> None:
     assert shown.count("usepackage") == 1
 
 
-def test_every_format_but_csv_has_the_claims() -> None:
+def test_every_format_but_csv_has_the_claims(monkeypatch) -> None:
     assert refused("claims", "tsai2019", "--format", "csv").problem == "claims are not written as CSV"
+    monkeypatch.setenv("KDX_FORMAT", "csv")
+    assert json.loads(typed("claims", "tsai2019", "--json").stdout)["papers"]
     assert "<h2>" in typed("claims", "tsai2019", "--format", "html").stdout
     assert typed("claims", "tsai2019", "--format", "markdown").stdout.startswith("# Transformer Dissection")
 

@@ -181,6 +181,13 @@ def test_json_tells_what_each_run_is_what_cells_cost_and_where_texts_are():
     assert shown["corpora"] == [corpus]
 
 
+def test_json_of_a_grid_that_tunes_does_not_say_that_it_costs_nothing(folder):
+    with (folder / "grid.yaml").open("a") as file:
+        file.write("tune: {parameters: {training.learning_rate: [1e-3, 1e-2]}, trials: 2, sampler: random}\n")
+    shown = json.loads(plan("grid.yaml", "--json").stdout)
+    assert (shown["cells_to_search"], shown["runs"], shown["cost"]["seconds"]) == (2, [], None)
+
+
 def test_a_text_that_is_missing_is_all_that_is_shown(folder):
     (folder / "grid.yaml").write_text(GRID.replace("synthetic-translation", "multi30k"))
     assert str(refused("plan", "grid.yaml")).startswith("grid.yaml:4:16: corpus `multi30k` is not prepared")
