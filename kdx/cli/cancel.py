@@ -12,7 +12,7 @@ from kdx.slurm import cluster
 from kdx.slurm.cluster import Job
 from kdx.store import claims
 from kdx.store.find import sweep_named
-from kdx.store.reading import planned_too
+from kdx.store.reading import load_sweep, planned_too
 from kdx.store.records import OVER, RunState
 
 
@@ -34,10 +34,15 @@ def cancel(words: ChosenRuns, context: Answering) -> None:
         cancelled = claims.cancel(database, [run.id for run in named.runs])
         others = planned_too(database, cancelled, named.sweep) if named.sweep else {}
         jobs: list[Job] = []
+        search = ""
         if named.sweep:
             again = retry(RunState.CANCELLED, named.sweep, computing_options(context, database, named.sweep))
             if named.whole:
-                of_sweep = submitted(database).get(sweep_named(database, named.sweep), ())
+                sweep_id = sweep_named(database, named.sweep)
+                of_sweep = submitted(database).get(sweep_id, ())
+                if any(each.left for each in load_sweep(database, sweep_id).searches):
+                    status = context.command("status", named.sweep)
+                    search = f"its search continues until its process is ended, which {status} names"
                 jobs = [job for each in of_sweep for job in each.queued or ()]
         else:
             again = retry_runs(context, database, list(cancelled))
@@ -57,8 +62,10 @@ def cancel(words: ChosenRuns, context: Answering) -> None:
         running = sum(cancelled.values())
         at_work = f", {running} of them running" if running else ""
         say(f"cancelled {count_of(len(cancelled), 'run')}{at_work}; take up again with: {again}")
+        if search:
+            say(search)
     else:
-        say("nothing was cancelled: every one of these runs is over")
+        say(f"nothing was cancelled: {search or 'every one of these runs is over'}")
     for other, shared in others.items():
         say(f"{count_of(shared, 'run')} of sweep `{other}` too")
     if refused:

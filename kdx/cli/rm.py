@@ -14,6 +14,7 @@ from kdx.errors import KdxError
 from kdx.run_files.files import files_beside, listing_of, remove
 from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.store import sweeps
+from kdx.store.reading import load_sweep
 
 
 def rm(
@@ -37,12 +38,14 @@ def rm(
         removal = sweeps.removal(database, known.id, results=runs)
         if removal.running:
             hint = f"{context.command('cancel', name)} stops what runs"
+            if any(search.left for search in load_sweep(database, known.id).searches):
+                hint = f"end the process that searches, which {context.command('status', name)} names"
             problem = f"sweep `{name}` is still computed: {numbers_of('run', removal.running)}"
             raise KdxError(problem, place=context.db, hint=hint)
         if runs:
             refuse_stranger(database)
         files = files_beside(database.location)
-        listed = [file for run in removal.runs for file in listing_of(files, "-".join(map(str, run[1:])))]
+        listed = [file for *_, folder in removal.runs for file in listing_of(files, folder)]
         total = sum(file.size for file in listed)
         stays = "stays" if removal.kept == 1 else "stay"
         kept = f"; {count_of(removal.kept, 'run')} {stays} in the database" if removal.kept else ""

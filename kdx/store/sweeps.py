@@ -8,7 +8,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Select, Table, and_, d
 
 from kdx.store.database import Database
 from kdx.store.reading import same_run
-from kdx.store.records import PlanRecord, RunState
+from kdx.store.records import PlanRecord, RunState, folder_name
 from kdx.store.schema import (
     among,
     attempt,
@@ -49,8 +49,8 @@ class Removal:
     sweep_id: int
     name: str
     plans: int
-    runs: tuple[tuple[int, str, int, int], ...]
-    """Id, cell, seed and generation of each run that is removed."""
+    runs: tuple[tuple[int, str, str], ...]
+    """Id, cell and name of the folder of each run that is removed."""
     kept: int
     """Runs of the sweep and of its searches that stay: other sweeps have them, or results are not to be removed."""
     seconds: float
@@ -89,7 +89,7 @@ def remove(database: Database, shown: Removal, *, results: bool) -> None:
         if _removal(connection, shown.sweep_id, results) != shown:
             raise Changed
         planned = select(sweep_cell.c.cell_id).where(sweep_cell.c.sweep_id == shown.sweep_id)
-        cells = {*connection.scalars(planned), *(cell_id for _, cell_id, *_ in shown.runs)}
+        cells = {*connection.scalars(planned), *(cell_id for _, cell_id, _ in shown.runs)}
         searched = select(sweep_search.c.search_id).where(sweep_search.c.sweep_id == shown.sweep_id)
         searches = list(connection.scalars(searched)) if results else []
         remove_rows(connection, sweep, sweep.c.id == shown.sweep_id)
@@ -108,7 +108,9 @@ def _removal(connection: Connection, sweep_id: int, results: bool) -> Removal:
         sweep_id=sweep_id,
         name=connection.scalar(select(sweep.c.name).where(sweep.c.id == sweep_id)) or "",
         plans=connection.scalar(select(func.count()).where(plan.c.sweep_id == sweep_id)) or 0,
-        runs=tuple((row.id, row.cell_id, row.seed, row.generation) for row in gone),
+        runs=tuple(
+            (row.id, row.cell_id, folder_name(row.cell_id, row.seed, row.generation, row.search_id)) for row in gone
+        ),
         kept=len(whole) - len(gone),
         seconds=connection.scalar(seconds) or 0.0,
         running=tuple(row.id for row in whole if row.state == RunState.RUNNING),

@@ -8,9 +8,12 @@ from typer.testing import CliRunner
 
 from kdx.cli import rm
 from kdx.cli.app import app
-from kdx.run_files.files import files_beside
-from kdx.store import reading
+from kdx.run_files.files import files_beside, folder_of
+from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
+from kdx.store.reading import load_sweep
+from kdx.tune.search import Searching
+from tests.tune.searched import plan_of, train
 
 
 def inventory():
@@ -74,6 +77,35 @@ def test_a_sweep_at_work_or_unknown_is_refused():
     assert error.problem == "sweep `tiny` is still computed: run 1" and "kdx cancel tiny" in error.hint
     assert refused("rm", "tinny", "--yes").hint == "did you mean `tiny`?"
     assert inventory() == ([1, 2], ["tiny"])
+
+
+def test_a_sweep_that_searches_ends_with_its_process(tmp_path):
+    tuned = plan_of(tmp_path)
+    with open_database(DB, write=True, create=True) as database:
+        recording.register(database, tuned, tuned.grid)
+        first, *_ = Searching(database, tuned).advance().runs
+        claims.claim(database, reading.recorded(database, [first.cell.id])[first.key].id, "me", 60)
+    ends = "its search continues until its process is ended, which kdx status tuned names"
+    assert typed("cancel", "tuned").stderr == f"nothing was cancelled: {ends}\n"
+    error = refused("rm", "tuned", "--runs", "--yes")
+    assert error.hint == "end the process that searches, which kdx status tuned names"
+
+
+def test_a_trial_is_removed_with_its_own_files_and_with_no_others(tmp_path):
+    """Here another sweep trains the very cell with the tuning seed."""
+    tuned = plan_of(tmp_path)
+    with open_database(DB, write=True, create=True) as database:
+        recording.register(database, tuned, tuned.grid)
+        for run in Searching(database, tuned).advance().runs:
+            train(database, run)
+        (search, *_) = load_sweep(database, "tuned").searches
+        trial = search.trials[0].runs[0]
+    own, other = (folder_of(run) for run in (trial, trial._replace(search_id=None)))
+    for folder in (own, other):
+        (files_beside(DB) / folder).mkdir(parents=True)
+        (files_beside(DB) / folder / "best.ckpt").write_bytes(b"weights")
+    typed("rm", "tuned", "--runs", "--yes")
+    assert [path.parent.name for path in files_beside(DB).glob("*/best.ckpt")] == [other]
 
 
 def test_what_a_kill_leaves_of_the_files_is_found_by_gc(monkeypatch, tmp_path):
