@@ -87,12 +87,13 @@ def show(
         if plans:
             if not isinstance(named, SweepFound) or words or draws:
                 raise KdxError("--plans are those of a sweep as a whole", allowed="kdx show SWEEP --plans")
-            history = sweeps.history(database, named.id)
-            context.answer({"sweep": named.name, "plans": history}, lambda: _plan_lines(history))
-            return
-        shown = _shown(database, named, conditions, context)
-        drawn = _curves(database, shown, metrics) if draws else []
-    if to is not None:
+            name, history = named.name, sweeps.history(database, named.id)
+        else:
+            shown = _shown(database, named, conditions, context)
+            drawn = _curves(database, shown, metrics) if draws else []
+    if plans:
+        context.answer({"sweep": name, "plans": history}, lambda: _plan_lines(history))
+    elif to is not None:
         write_new_file(to.expanduser(), figure([each.plot for each in drawn], to.suffix.lower()))
         out(str(to))
         number, names = sum(len(each.curves) for each in drawn), dict.fromkeys(each.metric for each in drawn)

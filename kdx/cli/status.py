@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from statistics import fmean
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import out_json, out_lines, say, table
+from kdx.cli.console import say, table
 from kdx.cli.context import Answering, Context
 from kdx.cli.named_runs import RunView, chosen, known_sweep, run_view
 from kdx.cli.options import sweep_argument
@@ -50,16 +51,32 @@ def status(
     Example: kdx status quickstart state=failed
     """
     with context.read() as database:
+        # Before the first statement and after the last: Slurm may take a minute to answer, a pager never ends, and on
+        # SQLite a sweep cannot write meanwhile.
+        jobs = submitted(database)
         if sweep is not None:
-            _show_runs(database, known_sweep(database, sweep, context).name, conditions or [], context)
-            return
-        known = statuses(database)
-        if context.json:
-            out_json([status.plain for status in known])
-        elif known:
-            out_lines(_lines(known, database, context))
+            progress = _runs_of_sweep(
+                database, known_sweep(database, sweep, context).name, conditions or [], jobs, context
+            )
         else:
-            say("no sweep is recorded here yet; kdx sweep GRID records one")
+            known = statuses(database, jobs)
+            last = [] if known else ["no sweep is recorded here yet; kdx sweep GRID records one"]
+            progress = Progress(
+                [status.plain for status in known], [*_lines(known, database, context)] if known else [], last
+            )
+    context.answer(progress.record, lambda: progress.lines)
+    for text in () if context.json else progress.last:
+        say(text)
+
+
+class Progress(NamedTuple):
+    """What the command writes, once nothing more is read."""
+
+    record: Any
+    """The same for programs."""
+    lines: Sequence[str]
+    last: Sequence[str]
+    """Messages below them."""
 
 
 @dataclass(frozen=True)
@@ -215,8 +232,12 @@ class SweepStatus:
         }
 
 
-def statuses(database: Database) -> list[SweepStatus]:
-    """Return the progress of every sweep, the most recent first."""
+def statuses(database: Database, jobs: Mapping[int, Sequence[Submitted]] = MappingProxyType({})) -> list[SweepStatus]:
+    """Return the progress of every sweep, the most recent first.
+
+    Args:
+        jobs: sweep id → what was submitted to Slurm for it.
+    """
     summaries = sweeps(database)
     not_needed = not_needed_in(database, [each.name for each in summaries if set(each.counts) - OVER])
     summaries = tuple(not_needed[each.name].without(each) if each.name in not_needed else each for each in summaries)
@@ -233,7 +254,6 @@ def statuses(database: Database) -> list[SweepStatus]:
     # A sweep that is still searched may have no run of its own yet.
     searching = {key for key, each in searches.items() if any(search.left for search in each)}
     blocked = blocked_in(database, [each.id for each in summaries if each.id in searching or set(each.counts) - FINAL])
-    jobs = submitted(database)
     written = remarks(database)
     progress = []
     for each in summaries:
@@ -345,8 +365,14 @@ class RunStatus:
         return {**self.view.plain, "worker": self.worker, "waits_for": self.waits_for}
 
 
-def _show_runs(database: Database, name: str, conditions: Sequence[str], context: Context) -> None:
-    """Write the progress of each run of a sweep that meets all `key=value`."""
+def _runs_of_sweep(
+    database: Database,
+    name: str,
+    conditions: Sequence[str],
+    jobs_of_sweeps: Mapping[int, Sequence[Submitted]],
+    context: Context,
+) -> Progress:
+    """Return the progress of each run of a sweep that meets all `key=value`."""
     sweep_id = sweep_named(database, name)
     written = remarks(database)
     blocked = blocked_in(database, [sweep_id])[sweep_id]
@@ -365,7 +391,7 @@ def _show_runs(database: Database, name: str, conditions: Sequence[str], context
     with database.read() as connection:
         searches = searches_of_sweeps(connection, [sweep_id]).get(sweep_id, ())
     trials = [worker_of(claim) for claim in claims if claim.of_trial]
-    jobs = submitted(database).get(sweep_id, [])
+    jobs = jobs_of_sweeps.get(sweep_id, ())
     tags, notes = written.tags_of_sweeps.get(sweep_id, ()), written.of_sweeps.get(sweep_id, ())
     record = {
         "sweep": name,
@@ -393,16 +419,15 @@ def _show_runs(database: Database, name: str, conditions: Sequence[str], context
             yield ""
             yield f"tags: {sanitize(' '.join(tags))}"
 
-    context.answer(record, lines)
-    if not context.json:
-        if any(each.queued is None for each in jobs):
-            say("note: Slurm does not answer here, so the state of its jobs is unknown")
-        counts = _counts(views, blocked)
-        states = states_in_words(counts, has_rule=not_needed is not None)
-        searching = any(search.left for search in searches)
-        of_trials = f"search: {trials_in_words(searches)}; " if searching else ""
-        following = _next(counts, views, searching, name, context, options)
-        say(f"{of_trials}{count_of(len(views), 'run')}: {states}{following}")
+    counts = _counts(views, blocked)
+    states = states_in_words(counts, has_rule=not_needed is not None)
+    searching = any(search.left for search in searches)
+    of_trials = f"search: {trials_in_words(searches)}; " if searching else ""
+    following = _next(counts, views, searching, name, context, options)
+    last = [f"{of_trials}{count_of(len(views), 'run')}: {states}{following}"]
+    if any(each.queued is None for each in jobs):
+        last.insert(0, "note: Slurm does not answer here, so the state of its jobs is unknown")
+    return Progress(record, [*lines()], last)
 
 
 def _views(database: Database, sweep_id: int, written: Remarks, not_needed: Mapping[int, str]) -> list[RunView]:

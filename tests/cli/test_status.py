@@ -2,13 +2,16 @@
 
 import json
 import random
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from looked_after import DB, claimed, completed, failed, planned, refused, registered, typed
 
+from kdx.cli import console
 from kdx.cli.status import states_in_words, worker_of
 from kdx.store import claims, reading, recording
+from kdx.store.backend import Database
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
@@ -90,6 +93,40 @@ def test_a_worker_that_is_gone_is_told_and_does_not_count():
     claimed(second, owner="/".join((machine, boot, namespace, "999999999", start, rest)))
     said = typed("status").stdout
     assert "which is gone" in said and "once somebody works at it" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("status", *more) for more in ((), ("tiny",), ("--json",), ("tiny", "--json"))),
+        *(("show", *more) for more in ((), ("1",), ("--plans",), ("--json",))),
+        *((word, "--json") for word in ("report", "claims")),
+        *(("report", "--format", form) for form in ("text", "html", "csv")),
+        ("trace", "tiny", "translation"),
+    ],
+    ids=" ".join,
+)
+def test_nothing_is_written_while_the_database_is_held(monkeypatch, words):
+    """A pager that nobody ends would keep a sweep from writing."""
+    for run in planned(2):
+        completed(run)
+    held = []
+
+    @contextmanager
+    def read(database):
+        with whole_read(database) as connection:
+            held.append(database)
+            yield connection
+            held.pop()
+
+    def written(stream):
+        assert not held
+        return to_stdout(stream)
+
+    whole_read, to_stdout = Database.read, console._read_or_not
+    monkeypatch.setattr(Database, "read", read)
+    monkeypatch.setattr(console, "_read_or_not", written)
+    assert typed(*words).exit_code == 0
 
 
 def test_nothing_recorded_is_said():
