@@ -111,7 +111,7 @@ def _lines(imported: Imported, brought: Brought, files: bool) -> Iterator[str]:
     runs, sweeps = count_of(imported.runs, "run"), count_of(imported.sweeps, "sweep")
     yield f"{runs} and {sweeps} came; already here: {count_of(imported.same, 'run')}"
     if imported.running:
-        yield f"{count_of(imported.running, 'run')} that is still running did not come; import again later"
+        yield f"still running, so without results here: {count_of(imported.running, 'run')}; import again later"
     if imported.conflicts:
         conflicts = count_of(len(imported.conflicts), "conflict")
         yield f"{conflicts}: what is here stays, and nothing of it came from there"

@@ -128,9 +128,9 @@ def import_database(
     """
     with open_database(source, write=False) as there:
         refuse_same(there, database_at(target))
-        with open_database(target, write=True, create=True) as here, there.read() as reading:
+        with there.read() as reading:
             _refuse_faults(there, reading)
-            with here.write() as writing:
+            with open_database(target, write=True, create=True) as here, here.write() as writing:
                 return _Import(there, reading, writing, progress).imported()
 
 
@@ -168,6 +168,8 @@ class _Import:
         self._runs: dict[int, int] = {}
         """The same of all runs that are the same in both now."""
         self._sweeps: dict[int, int] = {}
+        self._other_searches: set[str] = set()
+        """Those that have other trials here; runs of theirs do not come."""
         self._running = self._same = self._new_sweeps = 0
 
     def imported(self) -> Imported:
@@ -175,9 +177,9 @@ class _Import:
             (key,) = table.primary_key
             known = set(self._writing.scalars(select(key)))
             self._add(table, (row for row in self._read(table) if row[key.name] not in known))
+        self._import_trials()
         self._import_runs()
         self._import_evaluations()
-        self._import_trials()
         self._import_sweeps()
         self._import_remarks()
         return Imported(
@@ -197,8 +199,10 @@ class _Import:
         replaced: dict[int, Row] = {}
         shared: list[tuple[Row, Row]] = []
         for row in self._read(run):
+            if row["search_id"] in self._other_searches:
+                continue
             own = mine.get(_run_key(row))
-            self._running += row["state"] == RunState.RUNNING
+            self._running += row["state"] == RunState.RUNNING and (own is None or own["state"] not in FINAL)
             if row["state"] not in FINAL:
                 if own is None:
                     new.append(_waiting(row))
@@ -283,6 +287,7 @@ class _Import:
             other = [row["number"] for row, own in pairs if own is not None and row != own]
             if other:
                 self._conflicts.append(Conflict(f"search {search_id[:8]}", (f"other trial {other[0]}",)))
+                self._other_searches.add(search_id)
                 continue
             self._add(trial, (row for row, own in pairs if own is None))
 
@@ -321,12 +326,17 @@ class _Import:
         return tuple(differences)
 
     def _join_seeds(self, row: Row, own: Row) -> None:
-        known = {(each["cell_id"], each["seed"]) for each in self._mine(sweep_run, sweep_run.c.sweep_id == own["id"])}
-        theirs = self._read(sweep_run, sweep_run.c.sweep_id == row["id"])
-        self._add(
-            sweep_run,
-            ({**each, "sweep_id": own["id"]} for each in theirs if (each["cell_id"], each["seed"]) not in known),
-        )
+        mine = {_seed_key(each): each for each in self._mine(sweep_run, sweep_run.c.sweep_id == own["id"])}
+        theirs = list(self._read(sweep_run, sweep_run.c.sweep_id == row["id"]))
+        self._add(sweep_run, ({**each, "sweep_id": own["id"]} for each in theirs if _seed_key(each) not in mine))
+        for each in theirs:
+            # One that was planned here once, and is planned there still.
+            if each["planned"] and not mine.get(_seed_key(each), each)["planned"]:
+                which = (sweep_run.c.cell_id == each["cell_id"]) & (sweep_run.c.seed == each["seed"])
+                self._writing.execute(
+                    update(sweep_run).where(sweep_run.c.sweep_id == own["id"], which).values(planned=True)
+                )
+                self._rows["sweep_run"] += 1
         seeds = sorted({*row["grid"].get("seeds", ()), *own["grid"].get("seeds", ())})
         if seeds == sorted(own["grid"].get("seeds", ())):
             return
@@ -419,6 +429,10 @@ def _digests(
 
 def _run_key(row: Row) -> tuple[str, int, str | None, int]:
     return row["cell_id"], row["seed"], row["search_id"], row["generation"]
+
+
+def _seed_key(row: Row) -> tuple[str, int]:
+    return row["cell_id"], row["seed"]
 
 
 def _other_results(row: Row, own: Row) -> Iterator[str]:

@@ -15,7 +15,7 @@ from sqlalchemy import func, insert, select, update
 from kdx.errors import DatabaseError
 from kdx.store import claims, importing, reading, remarks
 from kdx.store.check import check
-from kdx.store.database import Database, open_database
+from kdx.store.database import Database, database_at, open_database
 from kdx.store.importing import import_database
 from kdx.store.recording import repeat
 from kdx.store.remarks import invalidate
@@ -206,6 +206,26 @@ def test_what_is_running_elsewhere_waits_here_and_comes_later(two):
     assert import_database(two[1], two[0]).runs == 1
 
 
+def test_what_is_finished_here_and_still_running_elsewhere_is_not_waited_for(two):
+    written(two[0], (0, 0, "completed"))
+    with open_database(two[1], write=True) as opened:
+        claims.claim(opened, run_of(opened, 0, 0), "b", 60)
+    assert import_database(two[1], two[0]).running == 0
+
+
+def test_seeds_that_are_planned_no_more_here_are_planned_again(make, plan_of, backend):
+    a, b = make("a"), make("b")
+    for address, plans in ((a, ([0, 1, 2], [0])), (b, ([0, 1, 2],))):
+        for seeds in plans:
+            with open_database(address, write=True) as opened:
+                plan_at(opened, plan_of, seeds, 10.0)
+    import_database(b, a)
+    with open_database(a, write=False) as opened:
+        record = reading.load_sweep(opened)
+        assert record.grid["seeds"] == [0, 1, 2] and {run.seed for run in record.runs} == {0, 1, 2}
+    assert_repeatable(b, a, backend)
+
+
 def test_what_is_running_here_is_left_alone(two):
     with open_database(two[0], write=True) as opened:
         claims.claim(opened, run_of(opened, 0, 0), "a", 60)
@@ -312,6 +332,14 @@ def test_another_series_of_trials_is_a_conflict(two):
     assert len(of(two[0])["trial"]) == 2
 
 
+def test_no_run_comes_of_a_search_that_is_another_one(two):
+    drawn(two[0], 0.1)
+    drawn(two[1], 0.5, 0.3, ended=2)
+    before = len(of(two[0])["run"])
+    assert import_database(two[1], two[0]).runs == 0
+    assert len(of(two[0])["run"]) == before
+
+
 def test_a_database_is_not_imported_into_itself(two, backend):
     before = backend.content(two[0])
     with pytest.raises(DatabaseError, match="this is one database under both names"):
@@ -330,9 +358,12 @@ def test_a_database_is_not_imported_into_itself(two, backend):
         "UPDATE sweep SET grid = '[]'",
     ],
 )
-def test_a_database_that_was_made_up_is_refused_before_anything_is_written(two, backend, statement):
+def test_a_database_that_was_made_up_is_refused_before_anything_is_written(two, new, backend, statement):
     backend.execute(two[1], statement)
     before = backend.content(two[0])
+    with pytest.raises(DatabaseError):
+        import_database(two[1], new("none"))
+    assert not database_at(new("none")).exists()
     with pytest.raises(DatabaseError) as caught:
         import_database(two[1], two[0])
     assert caught.value.place == two[1]
