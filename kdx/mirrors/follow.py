@@ -80,7 +80,9 @@ class Follower:
         name = " · ".join([*map(str, cell.labels.values()), f"seed {record.seed}"]) + again
         settings = {**cell.labels, "seed": record.seed, "kdx run": record.id, **_dotted(cell.spec.plain)}
         assert self._database.id is not None, "not opened"
-        return MirroredRun(record.id, f"{self._database.id[:8]}-{record.id}", sweep, name, settings)
+        # The number of a run that was removed may be given again, to a run of another cell.
+        key = f"{self._database.id[:8]}-{record.id}-{record.cell_id[:8]}"
+        return MirroredRun(record.id, key, sweep, name, settings)
 
 
 def _dotted(values: object, before: str = "") -> dict[str, object]:

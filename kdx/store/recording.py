@@ -114,15 +114,15 @@ def _keep_plan(connection: Connection, sweep_id: int, grid: Mapping[str, Any], p
         .order_by(plan_table.c.id.desc())
         .limit(1)
     ).one_or_none()
-    cells = {trained.id for trained in plan.trained}
-    if newest is not None and newest.sources == dict(plan.sources):
-        # Another command may come to the same plan.
-        same = {**newest.grid, "command": ""} == {**json.loads(json.dumps(grid)), "command": ""}
-        if same and cells == set(
-            connection.scalars(select(plan_cell.c.cell_id).where(plan_cell.c.plan_id == newest.id))
-        ):
+    cells, sources = {trained.id for trained in plan.trained}, dict(plan.sources)
+    # Another command may come to the same plan.
+    if newest and {**newest.grid, "command": ""} == {**json.loads(json.dumps(grid)), "command": ""}:
+        # A plan that was read from the database, as kdx resume does, has no files.
+        sources = sources or newest.sources
+        known = connection.scalars(select(plan_cell.c.cell_id).where(plan_cell.c.plan_id == newest.id))
+        if sources == newest.sources and cells == set(known):
             return
-    added = insert(plan_table).values(sweep_id=sweep_id, made=now(), grid=dict(grid), sources=dict(plan.sources))
+    added = insert(plan_table).values(sweep_id=sweep_id, made=now(), grid=dict(grid), sources=sources)
     plan_id = connection.execute(added.returning(plan_table.c.id)).scalar_one()
     insert_rows(connection, insert(plan_cell).values(plan_id=plan_id), [{"cell_id": key} for key in sorted(cells)])
 
