@@ -422,8 +422,9 @@ def _runs_of_sweep(
     counts = _counts(views, blocked)
     states = states_in_words(counts, has_rule=not_needed is not None)
     searching = any(search.left for search in searches)
+    abandoned = not any(worker.alive for worker in (*working.values(), *trials))
     of_trials = f"search: {trials_in_words(searches)}; " if searching else ""
-    following = _next(counts, views, searching, name, context, options)
+    following = _next(counts, views, searching or (counts["running"] > 0 and abandoned), name, context, options)
     last = [f"{of_trials}{count_of(len(views), 'run')}: {states}{following}"]
     if any(each.queued is None for each in jobs):
         last.insert(0, "note: Slurm does not answer here, so the state of its jobs is unknown")
@@ -482,10 +483,14 @@ def _counts(views: Sequence[RunView], blocked: Blocked) -> Counter[str]:
 
 
 def _next(
-    counts: Mapping[str, int], views: Sequence[RunView], searching: bool, name: str, context: Context, options: str
+    counts: Mapping[str, int], views: Sequence[RunView], more: bool, name: str, context: Context, options: str
 ) -> str:
-    """Return the command that follows; before it, the one that shows why the last of the failed runs failed."""
-    if counts["pending"] or counts["interrupted"] or searching:
+    """Return the command that follows; before it, the one that shows why the last of the failed runs failed.
+
+    Args:
+        more: whether there is more to do than runs that are pending or interrupted.
+    """
+    if counts["pending"] or counts["interrupted"] or more:
         return f"; next: {resume(name, options)}"
     if failed := [view.record.id for view in views if view.record.state is RunState.FAILED]:
         logs = context.command("logs", str(failed[-1]))

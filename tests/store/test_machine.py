@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,3 +33,13 @@ def test_neither_its_id_nor_its_name_can_be_read_in_it(monkeypatch, identity):
     machine.cache_clear()
     monkeypatch.setattr(Path, "read_text", lambda path: f"{identity}another")
     assert machine() != name_in_records
+
+
+def test_machines_of_one_image_differ(monkeypatch):
+    monkeypatch.setattr(Path, "read_text", lambda path: "0123456789abcdef0123456789abcdef\n")
+    names = set()
+    for node in ("node1", "node2"):
+        monkeypatch.setattr(os, "uname", lambda node=node: SimpleNamespace(nodename=node))
+        machine.cache_clear()
+        names.add(machine())
+    assert len(names) == 2

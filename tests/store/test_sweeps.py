@@ -46,10 +46,10 @@ def test_planning_the_same_again_adds_no_plan(database: Database, plan_of):
 
 def test_a_plan_read_from_the_database_keeps_the_grid_as_it_was_written(database: Database, plan_of):
     """So kdx resume registers the winners of a search."""
-    plan = replace(plan_of([0], 1), sources={"a.yaml": "x"})
+    plan = replace(plan_of(1), sources={"a.yaml": "x"})
     sweep_id = recording.register(database, plan, plan.grid)
     for _ in range(2):
-        recording.register(database, plan_of([0], 2), plan.grid)
+        recording.register(database, plan_of(2), plan.grid)
     first, second = sweeps.history(database, sweep_id)
     assert (len(first.cells), len(second.cells)) == (1, 2)
     assert first.sources == second.sources == plan.sources
