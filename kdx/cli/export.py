@@ -17,7 +17,8 @@ from kdx.cli.report import TEXTS
 from kdx.cli.suggest import computing_options, resume, retry_runs
 from kdx.cli.wording import count_of
 from kdx.components.find import laid_out
-from kdx.errors import KdxError
+from kdx.errors import Faults, KdxError
+from kdx.grid.load import load_grid
 from kdx.grid.tuned_grid import tuned_grid
 from kdx.mirrors.choice import MirrorName, opened_mirror
 from kdx.mirrors.follow import Follower
@@ -188,6 +189,18 @@ def _write_tuned(context: Context, sweep: str | None, file: Path) -> None:
     if not won:
         raise KdxError(f"no search of `{record.name}` has found a winner yet", place=context.db, hint=again)
     write_new_file(file, tuned_grid(plan, file))
+    try:
+        has_all = {cell.id for cell in plan.trained} <= {cell.id for cell in load_grid(file).cells}
+    except Faults:
+        has_all = False
+    if not has_all:
+        file.unlink()
+        problem = (
+            "no overrides of this grid give the winners: it tunes a choice of layers, or its sub-grids have overrides"
+        )
+        raise KdxError(
+            problem, place=plan.file, hint=f"write them by hand; {context.command('show', record.name)} has them"
+        )
     context.answer({"sweep": record.name, "file": str(file)}, lambda: [str(file)])
     if lost := len(plan.cells) - len(plan.trained):
         say(f"note: {count_of(lost, 'cell')} without a winner, so the grid has the settings that were not tuned there")

@@ -30,7 +30,9 @@ def find_components(root: Node, keys: Collection[str]) -> list[KdxError]:
     by_name: dict[str, Component] = {}
     looked_for: set[tuple[str, str, Path]] = set()
     for axis, node in _words(root, ""):
-        word, family, folder = node.value, FAMILY_OF[axis], Path(node.place.file).parent
+        word, family = node.value, FAMILY_OF[axis]
+        # What --set gives has no file.
+        folder = Path(node.place.file).parent if node.place.line else Path()
         known = word in _NO_COMPONENTS or (word in family and word not in family.outside)
         if known or (axis, word, folder) in looked_for:
             continue

@@ -93,7 +93,7 @@ def _dimensions(node: Node, task: Node | None, faults: list[KdxError]) -> Iterat
     if _entries(node.value.get("approaches")):
         yield _named("approach", node.value["approaches"], task, faults)
     for name, choices in _entries(node.value.get("axes")):
-        if name in factors() or not isinstance(choices.value, dict) or is_range(choices.value):
+        if name in factors() or not isinstance(choices.value, dict) or is_range(choices.plain()):
             yield from _factor(name, node.value["axes"], faults)
         else:
             yield _named(name, choices, task, faults)
@@ -132,7 +132,7 @@ def _factor(name: str, axes: Node, faults: list[KdxError]) -> Iterator[Dimension
         problem, hint = f"unknown axis `{shortened(name)}`", did_you_mean(name, factors())
         faults.append(KdxError(problem, place=axes.key((name,)), allowed=factors(), hint=hint))
         return
-    if is_range(choices.value):
+    if is_range(choices.plain()):
         items = [Node(choices.place, number) for number in Range.model_validate(choices.plain()).numbers]
     elif isinstance(choices.value, list):
         items = choices.value

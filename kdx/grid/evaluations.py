@@ -65,7 +65,9 @@ def _one_or_several(value: Any) -> Any:
 
 def _one_or_several_pairs(value: Any) -> Any:
     """Return a pair that stands alone as a list of one."""
-    return value if isinstance(value, list) and any(isinstance(item, list) for item in value) else [value]
+    return (
+        value if value == [] or (isinstance(value, list) and any(isinstance(item, list) for item in value)) else [value]
+    )
 
 
 def _choices(name: str, field: FieldInfo) -> Any:

@@ -16,13 +16,14 @@ from math import prod
 from pydantic import ValidationError
 
 from kdx.errors import KdxError, by_place, shortened
-from kdx.grid.cell_selector import as_word, default_word, factors, lacks, leaves, plain_number
+from kdx.grid.cell_selector import as_word, default_word, factors, lacks, leaves, options, plain_number
 from kdx.grid.identity import cell_id
 from kdx.grid.messages import located
 from kdx.grid.plan import PlannedCell
 from kdx.grid.source import NOTHING_SET, Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.synonyms import did_you_mean
+from kdx.tasks.corpora import DIFFICULTIES
 
 MOST_LOOKED_AT = 20_000
 """Largest number of faults, repeated ones included; after them the other cells are not checked."""
@@ -40,12 +41,18 @@ class Combination:
     def word(self, factor: str) -> str | None:
         """Return the word of a factor or of a named axis; None if the combination lacks the axis."""
         if factor not in factors():
-            return self.labels.get(factor)
+            return plain_number(self.labels[factor]) if factor in self.labels else None
         path = factor.split(".")
         for node in reversed(self.settings):
             if (inner := node.inner(path)) is not None:
                 return plain_number(as_word(factor, inner.plain()))
         default = default_word(factor)
+        if (
+            factor.startswith("data.") and factor in options()
+        ):  # Corpora have options of one name, each its own default.
+            corpus = self.word("data.corpus") or ""
+            own = DIFFICULTIES.definition(corpus).options if corpus in DIFFICULTIES else ()
+            default = next((as_word(factor, each.default) for each in own if f"data.{each.name}" == factor), "none")
         return None if default is None else plain_number(default)
 
 

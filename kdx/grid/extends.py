@@ -138,10 +138,11 @@ def set_values(given: Sequence[str], faults: list[KdxError]) -> tuple[Node, Node
         first, *rest = key.split(".")
         known = factors() if first in settings() else (*factors(), *_OF_A_GRID)
         if first in _OF_A_GRID:
-            # A factor of an axis is one key, dots and all.
-            path = (first, ".".join(rest)) if first == "axes" and rest else (first, *rest)
+            # A factor, of an axis or of a search, is one key, dots and all.
+            at = {"axes": 0, "tune": 1}.get(first, len(rest))
+            path = (first, *rest[:at], *filter(None, [".".join(rest[at:])]))
             grid = grid.overlaid(at_path(path, node))
-        elif key in factors() or key in settings():
+        elif key in factors() or key in settings() or first in ("layers", "select"):
             cell = cell.overlaid(at_path((first, *rest), node))
         else:
             problem, hint = f"unknown key `{shortened(key)}`", did_you_mean(key, known)

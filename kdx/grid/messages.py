@@ -28,7 +28,7 @@ _ALLOWED = {
     "tuple_type": "a list",
 }
 _NUMBER = re.compile(r"[-+]?[0-9.][0-9.eE+-]*")
-_TAG = re.compile(r"<\w+>|\[key\]")
+_TAG = re.compile(r"kdx\.\w+|\[key\]")
 """A step of pydantic's that is no key of the file: which of several kinds a value is, or that a key itself is wrong."""
 
 
@@ -70,9 +70,12 @@ def checked(model: type[Model], node: Node, faults: list[KdxError], context: Any
             seen = {str(fault) for fault in faults}
             faults.extend(fault for fault in located(error, node, model) if str(fault) not in seen)
             wrong = {_entry(detail) for detail in error.errors(include_url=False)}
+            whole = node
             # The last item of a list goes first, so that the others keep their index.
             for path in sorted(wrong, key=lambda path: [step if isinstance(step, int) else 0 for step in path])[::-1]:
                 node = node.without(path)
+            if node == whole:  # Whatever an entry is called, this ends.
+                node = node.only(node.value.keys() - {path[0] for path in wrong})
 
 
 def in_file(fault: KdxError, cell: PlannedCell) -> KdxError:
@@ -227,7 +230,7 @@ def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel]:
             model = inner[0] if inner else model
         else:
             # The tag of the kind that the value is of, of several that the field may have.
-            model = next((kind for kind in inner if step == f"<{kind.__name__}>"), model)
+            model = next((kind for kind in inner if step == f"kdx.{kind.__name__}"), model)
     return model
 
 

@@ -135,7 +135,8 @@ class Range(Section):
                 raise refuse("step", f"{count:,} numbers in a range", allowed=f"at most {MOST_NUMBERS:,}")
         elif len(set(self.numbers)) < len(self.numbers):
             spacing = "log" if self.log is not None else "linear"
-            problem = f"{len(self.numbers)} whole numbers between {first} and {last} are not all different"
+            kind = "whole numbers" if isinstance(self.numbers[0], int) else "numbers of four digits"
+            problem = f"{len(self.numbers)} {kind} between {first} and {last} are not all different"
             raise refuse(spacing, problem, hint="ask for fewer")
         return self
 
@@ -159,8 +160,10 @@ class Range(Section):
 
 
 def is_range(value: Any) -> bool:
-    """Return whether a value is meant as a range."""
-    return isinstance(value, dict) and not {"from", "to", *SPACINGS}.isdisjoint(value)
+    """Return whether a value is meant as a range, and not as choices that are called as its keys are."""
+    return isinstance(value, dict) and any(
+        not isinstance(value.get(key, {}), dict) for key in ("from", "to", *SPACINGS)
+    )
 
 
 def _decimal(number: float) -> Decimal:
@@ -168,11 +171,11 @@ def _decimal(number: float) -> Decimal:
 
 
 def _kind_of_values(value: Any) -> str:
-    return "<Range>" if is_range(value) else "<list>"
+    return "kdx.Range" if is_range(value) else "kdx.list"
 
 
 def _kind_of_axis(value: Any) -> str:
-    return "<values>" if not isinstance(value, dict) or is_range(value) else "<Choice>"
+    return "kdx.values" if not isinstance(value, dict) or is_range(value) else "kdx.Choice"
 
 
 def _choices(value: Any) -> Any:
@@ -182,8 +185,8 @@ def _choices(value: Any) -> Any:
 
 
 Values = Annotated[
-    Annotated[list[Any], BeforeValidator(_choices), WithJsonSchema({"type": "array", "minItems": 1}), Tag("<list>")]
-    | Annotated[Range, Tag("<Range>")],
+    Annotated[list[Any], BeforeValidator(_choices), WithJsonSchema({"type": "array", "minItems": 1}), Tag("kdx.list")]
+    | Annotated[Range, Tag("kdx.Range")],
     Discriminator(_kind_of_values),
 ]
 """The values of a factor: a list or a range."""
@@ -211,7 +214,7 @@ class Choice(WithSettings):
 
 
 Axis = Annotated[
-    Annotated[Values, Tag("<values>")] | Annotated[dict[str, Choice], Field(min_length=1), Tag("<Choice>")],
+    Annotated[Values, Tag("kdx.values")] | Annotated[dict[str, Choice], Field(min_length=1), Tag("kdx.Choice")],
     Discriminator(_kind_of_axis),
 ]
 

@@ -85,7 +85,7 @@ class NumberOrList:
 
 
 def _kind(value: Any) -> str:
-    return "<SeedRule>" if isinstance(value, dict) else "<seeds>"
+    return "kdx.SeedRule" if isinstance(value, dict) else "kdx.seeds"
 
 
 _NUMBER_OR_LIST = NumberOrList(
@@ -94,6 +94,6 @@ _NUMBER_OR_LIST = NumberOrList(
     allowed="a number of seeds, a list of different whole numbers from 0, or {min: 3, max: 12, until: decided}",
 )
 Seeds = Annotated[
-    Annotated[tuple[int, ...], _NUMBER_OR_LIST, Tag("<seeds>")] | Annotated[SeedRule, Tag("<SeedRule>")],
+    Annotated[tuple[int, ...], _NUMBER_OR_LIST, Tag("kdx.seeds")] | Annotated[SeedRule, Tag("kdx.SeedRule")],
     Discriminator(_kind),
 ]

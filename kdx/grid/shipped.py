@@ -49,7 +49,7 @@ def find(grid: str | Path, beside: Path = Path()) -> Path:
     if str(grid) in known:
         return folder() / f"{grid}.yaml"
     problem = f"`{shortened(grid)}` is {what}, not a grid" if what else f"no grid `{shortened(grid)}`"
-    local = [str(file.relative_to(beside)) for file in _grids_in(path.parent)]
+    local = [str(Path(grid).parent / file.name) for file in _grids_in(path.parent)]
     meant = did_you_mean(str(grid), local) or did_you_mean(f"{grid}.yaml", local)
     alike = " or ".join(f"`{name}`" for name in known if name.rpartition("/")[2] == Path(grid).stem)
     meant = meant or (f"did you mean {alike}?" if alike else did_you_mean(str(grid), known))

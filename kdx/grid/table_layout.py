@@ -288,7 +288,7 @@ def _with_factor(
         return table
     labelled = list(chain.from_iterable(cells()))
     known = {name: {factor_value(*cell, name) for cell in labelled} for name in (*table.rows, *table.columns)}
-    owners = [name for name, words in known.items() if word in words]
+    owners = [name for name, words in known.items() if any(same_word(other, word) for other in words)]
     place = node.at(("baseline",))
     if len(owners) > 1:
         choices = " or ".join(f"{{{name}: {word}}}" for name in owners)

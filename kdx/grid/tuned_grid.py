@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from kdx.errors import KdxError
+from kdx.grid.cell_selector import lacks
 from kdx.grid.extends import extended, set_values
 from kdx.grid.field_types import as_list
 from kdx.grid.plan import Plan
@@ -39,7 +40,11 @@ def tuned_grid(plan: Plan, file: Path) -> bytes:
             set_factor(values, name, resolved.value(name))
         if not values:
             continue
-        when = tuple(cell.labels.items())
+        # An option that a cell lacks is no choice of its axis.
+        labels = {axis: label for axis, label in cell.labels.items() if not lacks(cell.spec, axis)}
+        # A list is `a+b` as a choice, and `a/b` as a word of a condition.
+        words = {axis: word for axis, word in resolved.words.items() if word.replace("/", "+") == labels.get(axis)}
+        when = tuple((labels | words).items())
         if seen.setdefault(when, cell.id) != cell.id:
             raise KdxError(f"two winners stand for the same choice: {dict(when)}", hint="write them by hand")
         if when:

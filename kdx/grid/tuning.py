@@ -166,19 +166,19 @@ def parameters() -> tuple[str, ...]:
 
 
 def _kind(value: Any) -> str:
-    return "<DrawnRange>" if isinstance(value, dict) else "<list>"
+    return "kdx.DrawnRange" if isinstance(value, dict) else "kdx.list"
 
 
 Parameters = Annotated[
     dict[
         Annotated[str, _Tunable(parameters, key="parameter"), BeforeValidator(_parameter)],
         Annotated[
-            Annotated[DrawnRange, Tag("<DrawnRange>")]
+            Annotated[DrawnRange, Tag("kdx.DrawnRange")]
             | Annotated[
                 list[Any],
                 BeforeValidator(_different),
                 WithJsonSchema({"type": "array", "minItems": 2, "uniqueItems": True}),
-                Tag("<list>"),
+                Tag("kdx.list"),
             ],
             Discriminator(_kind),
         ],

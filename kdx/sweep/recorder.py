@@ -45,7 +45,6 @@ class DatabaseRecorder(Recorder):
         """Judge of a trial that may end early, and the metric that it judges by."""
         self._signs = SignsOfLife(channel, run_id, clock)
         self.step = 0
-        """Whether a validation was done since the last rows were written."""
         self._rows: list[tuple[str, int, float]] = []
         self._writes: list[Callable[[], None]] = []
         """What else came since the last transaction, as calls of the writer."""

@@ -44,10 +44,11 @@ def draw(search: Search, direction: Direction, known: Sequence[KnownTrial]) -> l
     tuning, first = search.tuning, len(known)
     drawn: list[KnownTrial] = []
     with silently():
+        study = study_of(search.id, direction, search.space, known)
         for number in range(first, tuning.trials):
             if tuning.round_of(number) != tuning.round_of(first):
                 break
-            study = study_of(search.id, direction, search.space, [*known, *drawn], _sampler(search, number))
+            study.sampler = _sampler(search, number)
             trial = study.ask(distributions(search.space))
             attributes = study.get_trials(deepcopy=False)[number].system_attrs
             drawn.append(KnownTrial(number, external(search.space, trial.params), dict(attributes)))
@@ -59,7 +60,6 @@ def study_of(
     direction: Direction,
     space: Space,
     known: Iterable[KnownTrial],
-    sampler: BaseSampler | None = None,
     pruner: optuna.pruners.BasePruner | None = None,
 ) -> Study:
     """Return a study with these trials, whose numbers are 0, 1, …"""
@@ -67,7 +67,7 @@ def study_of(
         storage=optuna.storages.InMemoryStorage(),
         study_name=name,
         direction=direction_of(direction),
-        sampler=sampler or RandomSampler(seed=0),
+        sampler=RandomSampler(seed=0),
         pruner=pruner or optuna.pruners.NopPruner(),
     )
     for trial in known:

@@ -1,5 +1,6 @@
 """A search alone (`kdx sweep --search-only`), killed at any moment, and its winners as a grid (`export --tuned`)."""
 
+import random
 import shutil
 import sqlite3
 import subprocess
@@ -13,6 +14,9 @@ from looked_after import refused, registered
 from waiting import wait_until
 
 from kdx.grid.load import load_grid
+from kdx.store import recording
+from kdx.store.database import open_database
+from tests.tune.searched import search
 
 GRID = """\
 name: tuned
@@ -170,6 +174,22 @@ def test_what_is_not_searched_is_refused():
     registered(GRID)
     fault = refused("export", "tuned", "--tuned", "tuned.yaml")
     assert (fault.problem, fault.hint) == ("no search of `tuned` has found a winner yet", "kdx resume tuned")
+
+
+def test_winners_that_no_override_can_give_are_refused_as_a_grid(tmp_path):
+    """Here each sub-grid has overrides, which stand in the place of those of the whole grid."""
+    parts = "".join(
+        f"  {name}: {{model: {{width: {width}}}, overrides: {{when: {{kernel: rbf}}, set: {{training.warmup: 3}}}}}}\n"
+        for name, width in (("a", 16), ("b", 32))
+    )
+    (tmp_path / "grid.yaml").write_text(GRID.replace("model: {width: 16, ", "model: {") + f"grids:\n{parts}")
+    tuned = load_grid(tmp_path / "grid.yaml")
+    with open_database("runs.db", write=True, create=True) as database:
+        found = search(database, tuned, random.Random(0)).with_winners()
+        recording.register(database, found, found.grid)
+    fault = refused("export", "tuned", "--tuned", "tuned.yaml")
+    assert fault.problem.startswith("no overrides of this grid give the winners")
+    assert not Path("tuned.yaml").exists()
 
 
 FAULTY = '''

@@ -179,6 +179,12 @@ def test_an_option_of_a_part_is_set_on_the_command_line_like_any_other(own_kerne
         load_grid(own_kernel / "grid.yaml", given=["bandwith=3"])
 
 
+def test_a_file_on_the_command_line_is_looked_for_from_here(own_kernel, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (cell,) = load_grid(own_kernel / "grid.yaml", given=[f"kernel={own_kernel.name}/{WORD}"]).cells
+    assert cell.spec.kernel.endswith(WORD)
+
+
 def test_an_option_cannot_have_the_name_of_a_key_of_every_cell(own_kernel):
     file = own_kernel / "my_kernels.py"
     text = file.read_text()

@@ -33,6 +33,26 @@ def test_an_axis_may_be_a_range(tmp_path):
     assert [cell.spec.training.learning_rate for cell in plan.cells] == [1e-4, 1e-3, 1e-2]
 
 
+def test_choices_may_be_called_as_the_keys_of_a_range_are(tmp_path):
+    plan = plan_of(tmp_path, "axes: {attention: {linear: {kernel: linear}, log: {kernel: exponential}}}\n")
+    assert [cell.spec.kernel for cell in plan.cells] == ["linear", "exponential"]
+
+
+def test_a_condition_knows_choices_that_are_numbers(tmp_path):
+    plan = plan_of(tmp_path, "axes: {ratio: {1.0: {}, 2.0: {model: {inner: 8}}}}\nexclude: {ratio: 1.0}\n")
+    assert labels(plan) == [("2.0",)]
+
+
+def test_a_condition_knows_the_default_of_each_corpus(tmp_path):
+    text = "task: answer\naxes: {kernel: [linear, rbf], data.corpus: [copy, induction]}\nexclude: {data.length: 32, kernel: rbf}\n"
+    cells = load_grid(written(tmp_path, text)).cells
+    assert [tuple(cell.labels.values()) for cell in cells] == [
+        ("linear", "copy"),
+        ("linear", "induction"),
+        ("rbf", "copy"),
+    ]
+
+
 def test_zipped_factors_vary_together(tmp_path):
     plan = plan_of(tmp_path, "zip:\n- {model.width: [64, 128], model.heads: [2, 4]}\naxes: {kernel: [rbf, linear]}\n")
     found = [(cell.spec.kernel, cell.spec.model.width, cell.spec.model.heads) for cell in plan.cells]

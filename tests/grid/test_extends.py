@@ -56,6 +56,15 @@ def test_it_lies_over_all_that_the_file_says(grid):
         assert cell.spec.position == ("lookup", "product") and cell.spec.data.train_lines == 7
 
 
+def test_it_sets_what_selects_what_a_layer_is_and_what_is_searched(grid):
+    plan = load_grid(grid, given=["select.metric=valid/loss", "layers.odd.kernel=linear"])
+    assert {cell.spec.select.metric for cell in plan.cells} == {"valid/loss"}
+    assert [bool(cell.spec.layers) for cell in plan.cells] == [cell.spec.kernel != "linear" for cell in plan.cells]
+    tune = ["tune={trials: 2, sampler: random}", "tune.parameters.model.dropout=[0.0, 0.1]", "tune.trials=1"]
+    (searched, *_) = load_grid(grid, given=tune).searched
+    assert [*searched.search.space] == ["model.dropout"] and searched.search.tuning.trials == 1
+
+
 def test_the_last_one_of_a_key_wins(grid):
     plan = load_grid(grid, given=["training.steps=100", "training.steps=200"])
     assert plan.cells[0].spec.training.steps == 200

@@ -87,6 +87,8 @@ def test_a_misspelt_name_is_compared_with_the_files_beside_it_first(tmp_path):
     for grid in ("oder.yaml", "oder", "order"):
         with pytest.raises(Faults, match=r"hint: did you mean `order.yaml`"):
             shipped.find(grid, tmp_path)
+    with pytest.raises(Faults, match=rf"hint: did you mean `{tmp_path}/order.yaml`"):
+        shipped.find(tmp_path / "oder.yaml")
     with pytest.raises(Faults, match=r"hint: did you mean `shaw2018/table1-mini` or `tsai2019/table1-mini`"):
         shipped.find("table1-mini", tmp_path)
 

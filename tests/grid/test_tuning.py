@@ -153,6 +153,27 @@ def test_it_has_the_cells_of_the_winners_and_their_names(tmp_path, axes):
     assert [(cell.id, cell.labels) for cell in tuned.cells] == [(cell.id, cell.labels) for cell in plan.cells]
 
 
+@pytest.mark.parametrize(
+    "axes",
+    [
+        "axes: {training.betas: [[0.9, 0.98], [0.9, 0.999]]}",
+        "approaches: {A: {position: none}, B: {position: lookup}}\naxes: {clip: [2, 4]}",
+        "axes: {position: [none, [lookup, product]]}",
+    ],
+)
+def test_it_has_winners_of_choices_that_are_lists_and_that_some_cells_lack(tmp_path, axes):
+    (tmp_path / "grid.yaml").write_text(
+        f"task: translation\ndata: {{corpus: synthetic-translation}}\n{axes}\n"
+        "tune: {parameters: {model.dropout: [0.0, 0.1, 0.3]}, trials: 3}\n"
+    )
+    plan = load_grid(tmp_path / "grid.yaml")
+    specs = [cell.search.cell({"model.dropout": 0.3}) for cell in plan.cells]
+    cells = (replace(cell, id=cell_id(spec), spec=spec, won=True) for cell, spec in zip(plan.cells, specs, strict=True))
+    plan, file = replace(plan, cells=tuple(cells)), tmp_path / "tuned.yaml"
+    file.write_bytes(tuned_grid(plan, file))
+    assert {cell.id for cell in load_grid(file).cells} == {cell.id for cell in plan.cells}
+
+
 @pytest.mark.parametrize("axes", [*AXES, "description: one cell"])
 def test_what_was_set_on_the_command_line_is_in_it(tmp_path, axes):
     given = ("training.steps=77", "model.width=32", "description=mine", "seeds=[4, 5]")

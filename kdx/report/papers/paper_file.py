@@ -163,10 +163,10 @@ class Contrast(Section):
 
 def _kind(part: Any) -> str:
     is_rule = not _QUANTIFIERS.isdisjoint(part) if isinstance(part, dict) else isinstance(part, Rule)
-    return "<Rule>" if is_rule else "<Contrast>"
+    return "kdx.Rule" if is_rule else "kdx.Contrast"
 
 
-Part = Annotated["Annotated[Rule, Tag('<Rule>')] | Annotated[Contrast, Tag('<Contrast>')]", Discriminator(_kind)]
+Part = Annotated["Annotated[Rule, Tag('kdx.Rule')] | Annotated[Contrast, Tag('kdx.Contrast')]", Discriminator(_kind)]
 
 
 class Rule(Section):
