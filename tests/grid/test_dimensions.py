@@ -44,8 +44,8 @@ def test_a_condition_knows_choices_that_are_numbers(tmp_path):
 
 
 def test_a_condition_knows_the_default_of_each_corpus(tmp_path):
-    text = "task: answer\naxes: {kernel: [linear, rbf], data.corpus: [copy, induction]}\nexclude: {data.length: 32, kernel: rbf}\n"
-    cells = load_grid(written(tmp_path, text)).cells
+    axes = "task: answer\naxes: {kernel: [linear, rbf], data.corpus: [copy, induction]}\n"
+    cells = load_grid(written(tmp_path, f"{axes}exclude: {{data.length: 32, kernel: rbf}}\n")).cells
     assert [tuple(cell.labels.values()) for cell in cells] == [
         ("linear", "copy"),
         ("linear", "induction"),
