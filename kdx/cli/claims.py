@@ -58,7 +58,7 @@ def claims(
         # Jinja2 and the libraries of the page, which no other format needs.
         from kdx.report.writers.html.page import claims_to_html
 
-        out(claims_to_html(decided, _counts(verdicts)))
+        out(claims_to_html(decided, _counts(verdicts), context.options))
     else:
         for part in writer(format).write_claims(decided, context.options):
             out(part)

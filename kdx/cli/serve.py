@@ -206,7 +206,7 @@ class Pages:
             ]
             if tested:
                 decided.append((paper, tested))
-        return claims_part(decided)
+        return claims_part(decided, self._context.options)
 
 
 _LINKS = [("Sweeps", "/")]

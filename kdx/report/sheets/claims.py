@@ -33,8 +33,12 @@ def of_papers(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str = "
     """
     for paper, answers in papers:
         listings = [listing for answer in answers for listing in claim(answer)]
-        listings = [*summary(answers), *listings, *not_tested(answers, options)]
-        yield f"{paper.title or paper.name}. {paper.source}".rstrip(), listings
+        yield heading(paper), [*summary(answers), *listings, *not_tested(answers, options)]
+
+
+def heading(paper: Paper) -> str:
+    """The title of a paper, and where it was published."""
+    return f"{paper.title or paper.name}. {paper.source}".rstrip()
 
 
 def summary(answers: Sequence[Answer]) -> Iterator[Sheet]:
@@ -144,7 +148,7 @@ def _claim(claim: Claim, verdict: SettingVerdict, *, first: bool) -> Sheet:
     notes += [f"Needed: {rule[1:-1]}."] if " or " in rule else []
     notes += dict.fromkeys(_remarks(verdict, paired=claim.pairs is not None))
     title = f"{claim.id}: {verdict}{at}: {claim.statement}"
-    return listing(title, (claim.id, *verdict.setting.values()), names, columns, notes)
+    return listing(title, ("claim", claim.id, *verdict.setting.values()), names, columns, notes)
 
 
 def _rule(rule: Rule, names: Mapping[int, str]) -> str:

@@ -140,15 +140,7 @@ def _column(sheet: Sheet, at: int) -> Widths:
     header = [sanitize(text) for text in sheet.levels(at)]
     if sheet.of_scores and at >= sheet.names:
         scores = sheet.scores(at)
-        signs = any(score.mark for score in scores)
-        whole = [
-            1
-            + len("  ".join(filter(None, (score.score, mean))))
-            + len(beside)
-            + (2 - score.aligned) * bool(beside)
-            + signs
-            for score, mean, beside in lined_up(scores)
-        ]
+        whole = [1 + text.cell_len for text in _aligned(scores)]
         folded = [f" {word}" for word in header]
     else:
         texts = [sanitize(text) for text in sheet.texts(at)]

@@ -314,26 +314,27 @@ def claims(tmp_path: Path) -> Path:
         holds=Rule(all=contrasts),
     )
     path = tmp_path / "claims.html"
-    path.write_text(claims_to_html([(paper, answers((*paper.claims, ours), [record()]))], "8 claims"))
+    path.write_text(claims_to_html([(paper, answers((*paper.claims, ours), [record()]))], "8 claims", " --db my.db"))
     return path
 
 
 def test_claims_are_a_page_of_their_own(quiet: Browser, claims: Path) -> None:
     quiet.open(claims)
-    titles = quiet.value("[...document.querySelectorAll('main h2')].map((one) => one.innerText).join('|')").split("|")
+    titles = quiet.value("[...document.querySelectorAll('main h3')].map((one) => one.innerText).join('|')").split("|")
     assert len(titles) == 3 and titles[0] == "Verdicts"
     assert "kernel" in titles[1] and titles[2].lower().startswith("not tested")
     assert quiet.value("document.querySelectorAll('main table:last-of-type .badge').length") > 0
-    assert "kdx sweep tsai2019/table2-mini" in quiet.value("document.body.innerText")
+    assert "kdx sweep tsai2019/table2-mini --db my.db" in quiet.value("document.body.innerText")
+    assert quiet.value("document.querySelector('main h2').innerText").startswith("Transformer Dissection")
 
 
 @pytest.mark.parametrize("width", [1400, 800, 400])
 def test_a_verdict_comes_first_and_is_never_off_the_screen(quiet: Browser, claims: Path, width: int) -> None:
     with quiet.screen(width):
         quiet.open(claims)
-        rows = "[...document.querySelectorAll('section:has(h2 .badge:not(.not-tested)) tbody tr')]"
+        rows = "[...document.querySelectorAll('section:has(h3 .badge:not(.not-tested)) tbody tr')]"
         assert quiet.value(f"{rows}.length > 0 && {rows}.every((row) => row.cells[0].querySelector('.badge'))")
-        titles = "[...document.querySelectorAll('h2')]"
+        titles = "[...document.querySelectorAll('h3')]"
         assert quiet.value(f"{titles}[0].textContent.trim() === 'Verdicts'")
         assert quiet.value(f"{titles}.slice(1).every((one) => one.firstElementChild.matches('.badge'))")
         assert quiet.value(f"[...document.querySelectorAll('.badge')].every((one) => {SEEN}(one))")
@@ -454,6 +455,7 @@ def evaluated() -> SweepRecord:
 def test_a_run_has_a_place_for_its_test_and_for_each_of_its_evaluations():
     record = evaluated()
     page = "".join(to_html(tables(record), record, {}))
+    assert "2 cells, 4 runs: 4 completed" in page
     ids = Counter(re.findall(r'\sid="([^"]*)"', page))
     assert {name: count for name, count in ids.items() if count > 1} == {}
     assert sum(name.startswith("run-") for name in ids) == 4 * (1 + len(EVALUATIONS))

@@ -263,8 +263,11 @@ def test_claims_stand_below_their_heading_and_within_the_text(tmp_path: Path) ->
     row = ("product symmetric over lookup asymmetric, without-position", "no worse than 0.2")
     rows = tuple((*row, "+0.17", "−0.04 to 0.39", "3", "does not hold", "none in sight") for _ in range(3))
     notes = ("Source: Sec. 3.5.", "Differences of means, paired by seed. " * 8)
-    claims = [Sheet(f"A{at}: holds: " + "words " * 20, (f"A{at}",), headers, 2, rows, notes) for at in range(12)]
+    claims = [
+        Sheet(f"A{at}: holds: " + "words " * 20, ("claim", f"A{at}"), headers, 2, rows, notes) for at in range(12)
+    ]
     alone = Sheet("B1: cannot tell: nothing", ("B1",), headers, 2, (), ("No cells here for it.",))
+    assert not any("\\ref" in sheet_to_latex(claim) for claim in claims)
     body = "\n".join(("\\section*{First}", *map(sheet_to_latex, claims), "\\section*{Second}", sheet_to_latex(alone)))
     pages = set_by_latex(body, tmp_path)
     assert pages.overfull <= SLACK

@@ -26,15 +26,19 @@ def badge_of(text: str) -> str:
     return next((name for verdict, name in _BADGES.items() if text.startswith(verdict)), "")
 
 
-def sections(answers: Sequence[Answer]) -> Iterator[dict[str, Any]]:
-    """The parts of the claims of a paper as the template takes them: all verdicts, then each claim in each setting."""
+def sections(answers: Sequence[Answer], options: str) -> Iterator[dict[str, Any]]:
+    """The parts of the claims of a paper as the template takes them: all verdicts, then each claim in each setting.
+
+    Args:
+        options: see `not_tested`.
+    """
     for sheet in summary(answers):
         yield {"badge": "", "title": sheet.title, "sheet": sheet, "figures": ()}
     for answer in answers:
         for verdict, sheet in zip(answer.tested, claim(answer), strict=True):
             title = sheet.title.replace(f": {verdict}", "", 1)
             yield {"badge": str(verdict), "title": title, "sheet": _verdict_first(sheet), "figures": _forest(verdict)}
-    for sheet in not_tested(answers):
+    for sheet in not_tested(answers, options):
         yield {"badge": str(Verdict.NOT_TESTED), "title": sheet.title, "sheet": sheet, "figures": ()}
 
 

@@ -13,6 +13,7 @@ from kdx.report.figures.plot import Plot, Point, Series, scale
 from kdx.report.figures.series import over_length, over_parameters
 from kdx.report.sheets.scores import cell_anchor, run_anchor
 from kdx.report.statistics.metric import Metric, ratio
+from kdx.report.table import comparisons
 from kdx.report.table.audit import PARAMETERS
 from kdx.report.tables import Table
 from kdx.report.wording import difference, in_levels, interval, place, rounded, setting
@@ -81,14 +82,13 @@ def _dots(table: Table) -> Iterator[str]:
     """Each cell's seeds, mean and interval, a panel for each task and metric."""
     panels = _by_panel(table)
     for task, metric, means in panels:
-        best = {column: max(metric.gain(mean) for at, mean in means.items() if at[1] == column) for _, column in means}
         cells, runs = [], []
         for (at, mean), name in zip(means.items(), _varying(table, [*means]), strict=True):
             cell = table.layout.places[at]
             low, high = cell.interval or (mean, mean)
             about = f", 95% interval {interval((low, high), metric.name)}" if cell.interval else ""
             label = f"{name}: mean {rounded(mean, metric.name)}{about}"
-            is_best = metric.gain(mean) == best[at[1]]
+            is_best = table.marks.get(at) is comparisons.Mark.BEST
             cells.append(Mark(label, f"#{cell_anchor(cell)}", is_best, mean, low=low, high=high, group=name))
             for seed in cell.seeds:
                 if seed.score is not None and isfinite(seed.score):

@@ -15,8 +15,9 @@ from kdx.report.figures.charts import AttentionMap, mapped, plotted
 from kdx.report.figures.plot import Plot
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
-from kdx.report.selection.cells import Cell, Seed
+from kdx.report.selection.cells import INVALIDATED, Cell, Seed
 from kdx.report.sheet import Score, Sheet, lined_up, spans
+from kdx.report.sheets.claims import heading
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.notes import further
 from kdx.report.sheets.scores import cell_anchor, run_anchor, score_or_dash, scores
@@ -61,9 +62,9 @@ def report_part(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> 
     return Markup(_templates().get_template("main.html").render(live=True, **_report(tables, sweep, curves)))
 
 
-def claims_part(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> Markup:
+def claims_part(answers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Markup:
     """Return what `claims_to_html` shows, to stand on a page of `live_page`."""
-    return Markup(_templates().get_template("main.html").render(claims=_claims(answers)))
+    return Markup(_templates().get_template("main.html").render(papers=_claims(answers, options)))
 
 
 def curves_part(plots: Iterable[Plot]) -> Markup:
@@ -121,9 +122,12 @@ def _report(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> dict
     sections += [{"id": "curves", "title": "Learning curves"}] if groups else []
     sections += [{"id": "runs", "title": "Runs"}] if cells else []
     origins = sweep.provenance
-    states = Counter(seed.outcome for cell, _ in cells.values() for seed in cell.seeds)
+    # Evaluations are of cells and runs that count once.
+    made = [runs[run_id] for run_id in {seed.run_id for cell, _ in cells.values() for seed in cell.seeds}]
+    states = Counter(run.state.value if run.invalidated is None else INVALIDATED for run in made)
+    count = len({layouts[key].trained(cell) for key, (cell, _) in cells.items()})
     return {
-        "lead": f"{len(cells)} cell{'' if len(cells) == 1 else 's'}"
+        "lead": f"{count} cell{'' if count == 1 else 's'}"
         + (f", {states.total()} runs: {_in_words(states)}" if states else ""),
         "sections": sections,
         "tables": shown,
@@ -135,14 +139,21 @@ def _report(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> dict
     }
 
 
-def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str) -> str:
-    """Return one page with every claim, its verdict and the comparisons behind it."""
-    title = " · ".join(paper.title or paper.name for paper, _ in answers)
-    return _rendered(title=title, lead=lead, claims=_claims(answers))
+def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str, options: str = "") -> str:
+    """Return one page with every claim, its verdict and the comparisons behind it.
+
+    Args:
+        options: of commands that would test the others, such as ` --db FILE`.
+    """
+    return _rendered(title="Claims", lead=lead, papers=_claims(answers, options))
 
 
-def _claims(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> list[dict[str, Any]]:
-    return [{**section, "sheet": _sheet(section["sheet"])} for _, of_paper in answers for section in sections(of_paper)]
+def _claims(answers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> dict[str, list[dict[str, Any]]]:
+    """The heading of each paper → its claims."""
+    return {
+        heading(paper): [{**section, "sheet": _sheet(section["sheet"])} for section in sections(of_paper, options)]
+        for paper, of_paper in answers
+    }
 
 
 def fragment(sheet: Sheet) -> str:
