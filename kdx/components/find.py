@@ -243,8 +243,10 @@ def _imports(tree: ast.Module) -> Iterator[str]:
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.ImportFrom):
+            # `from . import helper` beside a file names no package.
+            package = [node.module] if node.module else []
+            names = [*package, *(".".join((*package, alias.name)) for alias in node.names)]
         for name in names:
             yield from _with_packages(name)
 

@@ -19,6 +19,14 @@ def test_a_file_is_read_with_the_modules_beside_it_that_it_imports(own_kernel):
     assert (component.module, component.name, component.package) == ("my_kernels", "Cauchy", "")
 
 
+def test_a_module_beside_it_is_found_however_it_is_imported(own_kernel):
+    file = own_kernel / "my_kernels.py"
+    for line in ("import helpers", "from . import helpers", "from .helpers import squared_distance"):
+        file.write_text(file.read_text().replace("from helpers import squared_distance", line))
+        assert sorted(find("kernel", "my_kernels.py:Cauchy", own_kernel).sources) == ["helpers.py", "my_kernels.py"]
+        file.write_text(file.read_text().replace(line, "from helpers import squared_distance"))
+
+
 def test_nothing_of_it_is_run(own_kernel):
     file = own_kernel / "my_kernels.py"
     file.write_text("raise SystemExit('run')\n" + file.read_text())
