@@ -22,7 +22,7 @@ demo: .venv/installed  ## run the quickstart grid and print its table (about two
 # Without reordering, since else the few long tests of a file come last, alone.
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
-test: .venv/installed-dev  ## run the tests of every room (about three minutes on two cores)
+test: .venv/installed-dev  ## run the tests of every room (about five minutes on two cores)
 	$(PYTEST)
 
 test-all: .venv/installed-dev  ## run all tests: kills, faults, servers, Slurm, a browser, LaTeX, compilers, documentation

@@ -198,9 +198,12 @@ def of_a_package(error: ImportError) -> KdxError | None:
     package = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
     if package in _TRAINS:
         problem = f"{package} is not installed: this kdx can read, plan, report and check, but not train"
-        return KdxError(problem, hint="pip install kdx  (it adds what is missing)")
+        return KdxError(problem, hint="in a clone of kdx: pip install -c constraints.txt .")
     if package in _EXTRAS:
-        return KdxError(f"{package} is not installed", hint=f"pip install 'kdx[{_EXTRAS[package]}]'")
+        return KdxError(
+            f"{package} is not installed",
+            hint=f"in a clone of kdx: pip install -c constraints.txt '.[{_EXTRAS[package]}]'",
+        )
     return None
 
 

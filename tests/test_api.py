@@ -254,7 +254,10 @@ def test_a_model_is_asked_for_by_its_id_and_the_database_comes_last():
 
 def test_without_pandas_the_line_that_installs_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(KdxError, match=r"^pandas is not installed\n  hint: pip install 'kdx\[pandas\]'$"):
+    with pytest.raises(
+        KdxError,
+        match=r"^pandas is not installed\n  hint: in a clone of kdx: pip install -c constraints.txt '.\[pandas\]'$",
+    ):
         kdx.runs(database=EXAMPLE).to_pandas()
 
 

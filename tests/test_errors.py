@@ -95,7 +95,7 @@ def test_a_value_is_shown_as_yaml_spells_it_on_one_line_and_in_part(value, shown
 
 def test_a_package_that_is_there_and_broken_is_not_said_to_be_missing():
     missing = of_a_package(ModuleNotFoundError("No module named 'torch'", name="torch"))
-    assert missing and str(missing).endswith("pip install kdx  (it adds what is missing)")
+    assert missing and str(missing).endswith("in a clone of kdx: pip install -c constraints.txt .")
     assert of_a_package(ImportError("libcudnn.so.9: cannot open shared object file", name="torch._C")) is None
     assert of_a_package(ImportError("cannot import name 'x' from 'torch'", name="torch")) is None
     assert of_a_package(ModuleNotFoundError("No module named 'mine'", name="mine")) is None

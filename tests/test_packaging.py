@@ -221,7 +221,10 @@ def test_an_environment_without_torch_reads_and_says_what_training_lacks(tmp_pat
     assert subprocess.run(check, shell=True, **action).returncode == 5
     for words in (["sweep", "quickstart"], ["verify"], ["plan", "quickstart", "--probe", "--db", "new.db"]):
         done = kdx_there(*words)
-        assert "pip install kdx" in done.stderr and "Traceback" not in done.stderr, (words, done.stderr)
+        assert "pip install -c constraints.txt ." in done.stderr and "Traceback" not in done.stderr, (
+            words,
+            done.stderr,
+        )
         assert done.returncode == 2
     served = subprocess.Popen(
         [tmp_path / "venv/bin/kdx", "serve", "--port", "0"], cwd=tmp_path, stderr=subprocess.PIPE, text=True

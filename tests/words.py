@@ -9,12 +9,13 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from kdx.attention.families import FAMILIES
+from kdx.grid.explain import explain
 from kdx.grid.field_types import NO_COST, Follows, OneOf
 from kdx.grid.fields import CellFields
 from kdx.grid.words import known_options
 from kdx.metrics import METRICS
 from kdx.tasks import TASKS
-from kdx.tasks.corpora import DIFFICULTIES, options_of_corpora
+from kdx.tasks.corpora import BUILT_IN, DIFFICULTIES, options_of_corpora
 from kdx.words.family import Definition
 from kdx.words.option import Option
 from kdx.words.table import FACTORS, Factor
@@ -95,6 +96,10 @@ def text() -> str:
     lines += [
         "",
         "## data.corpus",
+        "",
+        "| corpus | what it is |",
+        "|---|---|",
+        *(f"| `{name}` | {explain(name)[0].description} |" for name in BUILT_IN.addresses if name not in DIFFICULTIES),
         "",
         "Corpora that kdx generates at a chosen difficulty. Their options go into `data`. Accuracy is also measured by",
         "slice of the test, such as `accuracy/pairs=5-8`; a table can name such a slice as its `metric`.",

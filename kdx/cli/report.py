@@ -63,7 +63,7 @@ def report(
     against: Annotated[
         str | None,
         typer.Option(
-            "--against", metavar="PAPER", help="Compare with published values: tsai2019, shaw2018, or a file."
+            "--against", metavar="PAPER", help="Compare with published values: a paper, such as tsai2019, or a file."
         ),
     ] = None,
     statistics: Annotated[bool, typer.Option("--statistics", help="Add all statistics and differences.")] = False,

@@ -36,7 +36,9 @@ _CLASSES = {
 def require(name: MirrorName) -> None:
     """Raise KdxError if the program is not installed."""
     if find_spec(name) is None:
-        raise KdxError(f"{name} is not installed", hint=f"pip install 'kdx[{name}]'")
+        raise KdxError(
+            f"{name} is not installed", hint=f"in a clone of kdx: pip install -c constraints.txt '.[{name}]'"
+        )
 
 
 @contextmanager

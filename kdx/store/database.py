@@ -49,7 +49,7 @@ def database_at(address: str | Path, *, write: bool = False) -> Database:
         raise DatabaseError(
             f"the driver of PostgreSQL is not installed ({missing})",
             place=without_password(address),
-            hint="pip install 'kdx[postgres]'",
+            hint="in a clone of kdx: pip install -c constraints.txt '.[postgres]'",
         ) from missing
     return Postgresql(address, write=write)
 

@@ -64,7 +64,10 @@ def test_a_mirror_without_its_program_is_refused_before_anything_starts(tmp_path
     shutil.copy(EXAMPLE, tmp_path / "runs.db")
     monkeypatch.setattr("kdx.mirrors.choice.find_spec", lambda name: None)
     problem = refused(*words)
-    assert (problem.problem, problem.hint) == ("trackio is not installed", "pip install 'kdx[trackio]'")
+    assert (problem.problem, problem.hint) == (
+        "trackio is not installed",
+        "in a clone of kdx: pip install -c constraints.txt '.[trackio]'",
+    )
     assert [sweep.name for sweep in kdx.sweeps()] == [sweep.name for sweep in kdx.sweeps(EXAMPLE)]
 
 

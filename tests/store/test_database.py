@@ -29,7 +29,10 @@ def test_a_missing_driver_is_reported_with_the_way_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(DatabaseError, match="the driver of PostgreSQL is not installed") as caught:
         database_at("postgresql://me:secret@host/runs")
-    assert caught.value.hint == "pip install 'kdx[postgres]'" and "secret" not in str(caught.value)
+    assert (
+        caught.value.hint == "in a clone of kdx: pip install -c constraints.txt '.[postgres]'"
+        and "secret" not in str(caught.value)
+    )
 
 
 @pytest.mark.parametrize(
