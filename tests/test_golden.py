@@ -198,11 +198,6 @@ def test_complete_settings_of_some_cells() -> None:
 
 
 @pytest.mark.slow
-def test_a_finished_sweep_has_nothing_left_to_do(made: Made) -> None:
-    check(["skip"] * len(stored("tasks.json")), produce.actions(produce.FOLDER / "tasks.yaml", made.database("tasks")))
-
-
-@pytest.mark.slow
 def test_killed_and_resumed_runs_end_with_the_same_bits(made: Made) -> None:
     whole = made.runs("resume")
     database, (interrupted, killed) = produce.break_and_resume(made.folder)

@@ -215,30 +215,6 @@ def test_a_factor_of_all_keys_is_left_out_and_one_of_each_query() -> None:
 # rbf
 
 
-def test_it_is_the_exponential_kernel_at_half_the_temperature_with_a_penalty_on_long_keys() -> None:
-    torch.manual_seed(0)
-    query, key = torch.randn(1, 1, 4, 5).double(), torch.randn(1, 1, 6, 5).double()
-    penalty = key.square().sum(-1).unsqueeze(-2) / math.sqrt(5)
-    for temperature in (1.0, 2.0):
-        rbf = RBF(Settings(5, 1, 5), temperature=temperature).log_weight(query, key)
-        exponential = Exponential(Settings(5, 1, 5), temperature=temperature / 2).log_weight(query, key)
-        expected = (exponential - penalty / temperature).softmax(-1)
-        torch.testing.assert_close(rbf.softmax(-1), expected)
-
-
-@pytest.mark.parametrize("temperature", [1.0, 2.0, 0.3])
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-4)], ids=str)
-def test_reduction_leaves_out_a_term_of_the_query_alone(
-    dtype: torch.dtype, tolerance: float, temperature: float
-) -> None:
-    torch.manual_seed(0)
-    query, key = torch.randn(2, 1, 4, 5, dtype=dtype), torch.randn(2, 1, 6, 5, dtype=dtype)
-    kernel = RBF(Settings(4, 1, 4), temperature=temperature)
-    q, k = kernel.dot_product(query, key)
-    missing = q @ k.transpose(-2, -1) / math.sqrt(5) - kernel.log_weight(query, key)
-    torch.testing.assert_close(missing, missing[..., :1].expand_as(missing), rtol=0, atol=tolerance)
-
-
 def test_reduction_keeps_16_bits_of_the_norm_in_bf16() -> None:
     torch.manual_seed(0)
     key = (10 * torch.randn(1, 1, 50, 32)).bfloat16()
@@ -250,19 +226,6 @@ def test_reduction_keeps_16_bits_of_the_norm_in_bf16() -> None:
 
 
 # relu_squared
-
-
-def test_it_is_divided_by_the_number_of_keys_seen() -> None:
-    torch.manual_seed(0)
-    module = KernelAttention(8, 2, kernel="relu-squared", filter="causal")
-    x = torch.randn(1, 4, 8)
-    weights, by_sum = module.weights(x), KernelAttention(8, 2, kernel="relu-squared", normaliser="row-sum")
-    query, key = (linear(x).view(1, 4, 2, 4).transpose(1, 2) for linear in (module.query, module.key))
-    raw = module.kernel.weight(query, key).tril()
-    torch.testing.assert_close(weights, raw / torch.arange(1, 5).view(4, 1))
-    by_sum.load_state_dict(module.state_dict())
-    total = by_sum.weights(x).sum(-1)
-    torch.testing.assert_close(total, (total > 0).float())
 
 
 # student_t

@@ -19,7 +19,6 @@ from kdx.attention.positions.blockwise import Blockwise
 from kdx.attention.positions.by_distance import ByDistance
 from kdx.attention.positions.fire import FIRE
 from kdx.attention.positions.forgetting import Forgetting
-from kdx.attention.positions.grape_additive import GrapeAdditive
 from kdx.attention.positions.kerple import KERPLELog, KERPLEPower
 from kdx.attention.positions.product import Product
 from kdx.attention.positions.relative import Relative
@@ -165,20 +164,6 @@ def test_every_path_of_cope_gives_what_a_loop_over_pairs_gives() -> None:
 
         check(module, row, weigh)
     assert any(clipped) and not all(clipped)
-
-
-def test_a_query_that_finds_all_alike_counts_tokens() -> None:
-    module, x = attention(positions=["cope"], counted=16)
-    for linear, value in ((module.query, 100.0), (module.key, 100.0)):
-        torch.nn.init.zeros_(linear.weight)
-        torch.nn.init.constant_(linear.bias, value)
-    projected = module._project(x, None)
-    scheme = module.positions["cope"]
-    result = scheme.log_weight(projected.raw, projected.at_query, projected.at_key)
-    vectors = projected.raw @ scheme.weight.T / math.sqrt(HEAD_WIDTH)
-    for i in range(x.size(1)):
-        for j in range(i + 1):
-            torch.testing.assert_close(result[..., i, j], vectors[..., i, i - j + 1])
 
 
 # fire
@@ -407,17 +392,6 @@ def test_every_path_of_rotary_gives_what_a_loop_over_pairs_gives(options: dict) 
     )
 
 
-def test_yarn_leaves_fast_pairs_alone_and_interpolates_slow_ones() -> None:
-    plain, yarn = (
-        Rotary(Settings(64, 1, 64), **options).double().sinusoid.frequencies(torch.device("cpu"))
-        for options in ({}, {"rotary_scaling": "yarn", "rotary_factor": 8.0, "original_length": 4096})
-    )
-    turns = 4096 * plain / (2 * math.pi)
-    assert (turns > 32).any() and (turns < 1).any()
-    assert torch.equal(yarn[turns > 32], plain[turns > 32])
-    torch.testing.assert_close(yarn[turns < 1], plain[turns < 1] / 8)
-
-
 @pytest.mark.parametrize("share", [0.3, 0.25, 1.0 / 3])
 def test_a_share_that_is_no_even_number_of_features_is_refused(share: float) -> None:
     with pytest.raises(ValueError, match=r"rotary_share: .* features is .*; allowed: an even number of them"):
@@ -509,27 +483,6 @@ def test_every_path_of_additive_grape_gives_what_a_loop_over_pairs_gives() -> No
             row,
             lambda q, k, i, j, head, s=steps: exponential(q, k) * math.exp(s[head, i, j + 1 : i + 1].sum()),
         )
-
-
-def test_additive_grape_without_potentials_is_alibi_at_a_rate_of_log_2() -> None:
-    module, x = attention(positions=["grape-additive"])
-    torch.nn.init.zeros_(module.positions["grape-additive"].potential.weight)
-    check(
-        module,
-        x,
-        lambda q, k, i, j, head: exponential(q, k) * 2.0 ** -(2.0 ** (-8 * (head + 1) / HEADS) * (i - j)),
-    )
-
-
-def test_additive_grape_with_steps_that_are_the_same_for_every_query_is_forgetting(monkeypatch) -> None:
-    grape, x = attention(positions=["grape-additive"])
-    forgetting, _ = attention(positions=["forgetting"])
-    forgetting.load_state_dict(grape.state_dict(), strict=False)
-    gates = forgetting.positions["forgetting"].of_tokens(x)  # (B, H, T, 1)
-    monkeypatch.setattr(
-        GrapeAdditive, "steps", lambda self, of_query, *_: gates.transpose(-2, -1).expand(-1, -1, of_query.size(-2), -1)
-    )
-    torch.testing.assert_close(grape(x), forgetting(x))
 
 
 # grape-multiplicative

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.cli import console
-from kdx.cli.console import _Messages, error, out, out_json, say
-from kdx.errors import DatabaseError, Faults, KdxError, StorageError
+from kdx.cli.console import _Messages, out, out_json, say
+from kdx.errors import StorageError
 
 
 def test_talk_goes_to_stderr_and_data_to_stdout(capsys):
@@ -54,20 +54,6 @@ def test_json_is_json_with_null_for_what_is_no_number(value):
         patch.setattr("kdx.cli.console.out", written.append)
         out_json(value)
     assert json.loads(written[0], parse_constant=pytest.fail) == nulled(value)
-
-
-@pytest.mark.parametrize(
-    ("fault", "written"),
-    [
-        (KdxError("wrong", hint="mend it"), "error: wrong\n  hint: mend it\n"),
-        (DatabaseError("absent", place="runs.db"), "error: runs.db: absent\n"),
-        (Faults([KdxError("one", place="g:1:1"), KdxError("two", place="g:2:1")]), "g:1:1: one\ng:2:1: two\n"),
-        (Faults([KdxError("one", place="g:1:1", hint="h")]), "g:1:1: one\n  hint: h\n"),
-    ],
-)
-def test_one_problem_is_an_error_and_those_of_a_grid_lead_with_their_places(capsys, fault, written):
-    error(fault)
-    assert capsys.readouterr() == ("", written)
 
 
 @pytest.fixture(params=[pytest.param(os.pipe, id="pipe"), pytest.param(pty.openpty, id="terminal")])

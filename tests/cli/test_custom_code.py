@@ -108,18 +108,6 @@ def test_a_model_is_loaded_with_its_source_alone(trained, components):
 
 
 @pytest.mark.slow
-def test_an_edited_component_makes_new_cells_and_leaves_the_old_runs(own_kernel, data_home):
-    kdx("sweep", "grid.yaml", "--workers", "1", folder=own_kernel)
-    trained, file = own_kernel, own_kernel / "my_kernels.py"
-    file.write_text("# a comment\n" + file.read_text())
-    _, said = kdx("plan", "grid.yaml", folder=trained)
-    assert "0 to start" in said or "1 to skip" in said
-    file.write_text(file.read_text().replace("1 +", "2 +"))
-    _, said = kdx("plan", "grid.yaml", folder=trained)
-    assert "1 to start" in said and "1 run" in said.partition("note:")[2]
-
-
-@pytest.mark.slow
 def test_a_file_that_was_moved_keeps_its_runs_and_is_shown_where_it_is(trained, tmp_path):
     (trained / "parts").mkdir()
     for name in ("my_kernels.py", "helpers.py"):

@@ -53,21 +53,6 @@ def test_a_text_of_ones_own_needs_a_source(home):
         typed("data", "prepare", "mine")
 
 
-def test_a_known_text_is_fetched_from_its_address(home, monkeypatch):
-    monkeypatch.setattr("kdx.data.prepare.download", offline)
-    with pytest.raises(KdxError) as caught:
-        typed("data", "prepare", "wikitext2")
-    assert str(caught.value) == (
-        "https://wikitext.smerity.com/wikitext-2-v1.zip: cannot be fetched: no network\n"
-        "  hint: fetch it by other means, then: kdx data prepare wikitext2 --from wikitext-2-v1.zip"
-    )
-    assert not home.exists()
-
-
-def offline(address, folder, *, sha256, progress, otherwise):
-    raise KdxError("cannot be fetched: no network", place=address, hint=otherwise)
-
-
 def test_prepare_shows_the_notes(home, tmp_path):
     folder = tmp_path / "wmt"
     folder.mkdir()

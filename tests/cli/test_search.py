@@ -5,7 +5,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -33,22 +32,6 @@ tune:
   trials: 6
   round: 2
 """
-LARGE = """\
-name: large
-seeds: 1
-task: answer
-data: {corpus: copy, length: 4}
-model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}
-training: {steps: 20, batch_tokens: 64, warmup: 2, validate_every: 10}
-axes: {kernel: [exponential, rbf, linear, polynomial], symmetry: [symmetric, asymmetric]}
-tune:
-  parameters:
-    training.learning_rate: [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]
-    model.inner: [16, 32]
-  sampler: SAMPLER
-  trials: 10
-"""
-KILLS = 20
 KDX = [sys.executable, "-m", "kdx"]
 SEARCH = ("sweep", "grid.yaml", "--search-only", "--workers", "2")
 
@@ -122,31 +105,6 @@ def test_a_search_that_is_killed_goes_on_as_if_nothing_had_happened(unbroken, tm
     done = typed(tmp_path, *SEARCH)
     assert done.returncode == 0, done.stderr
     assert trials(tmp_path) == trials(unbroken)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("sampler", ["grid", "random"])
-def test_a_long_search_that_is_killed_again_and_again_has_the_same_trials_and_winners(
-    sampler, tmp_path, data_home, series, figure
-):
-    text = LARGE.replace("SAMPLER", sampler)
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    for folder in (whole, broken):
-        folder.mkdir()
-        (folder / "grid.yaml").write_text(text)
-    assert typed(whole, *SEARCH).returncode == 0
-    for _ in range(KILLS):
-        before, more = ended(broken), series.randrange(1, 4)
-        with subprocess.Popen([*KDX, *SEARCH], cwd=broken, stderr=subprocess.DEVNULL) as process:
-            while process.poll() is None and ended(broken) < before + more:
-                time.sleep(0.02)
-            time.sleep(series.random() / 2)
-            process.kill()
-    done = typed(broken, *SEARCH)
-    assert done.returncode == 0, done.stderr
-    assert len(trials(whole)) == 80 and trials(broken) == trials(whole)
-    assert winners(broken) == winners(whole) != []
-    figure(f"8 cells × 10 trials by {sampler}, killed {KILLS} times: the same 80 trials and 8 winners")
 
 
 def ended(folder: Path) -> int:

@@ -1,9 +1,7 @@
 """`kdx sweep` and its end, whatever ends it: real processes, a real database."""
 
-import json
 import os
 import re
-import shutil
 import signal
 from pathlib import Path
 
@@ -100,34 +98,6 @@ def test_a_stopped_sweep_goes_on_with_the_command_that_it_ends_with(terminal):
         f"2 runs: 2 completed; next: {RESUME.replace('resume', 'report')}",
     )
     assert [(run.state, run.attempt) for run in terminal.runs(DATABASE)] == [(RunState.COMPLETED, 3)] * 2
-
-
-@pytest.mark.long
-def test_a_run_whose_files_are_gone_begins_again_and_every_command_says_so(terminal):
-    terminal.write("grid.yaml", LONG)
-    sweep = terminal.start("sweep", "grid.yaml", "--set", "seeds=1")
-    wait_until(lambda: terminal.is_at_work())
-    sweep.send_signal(signal.SIGTERM)
-    assert sweep.wait(300) == 143
-    (run,) = terminal.runs("runs.db")
-    reached = f"interrupted at step {run.progress_step}"
-    assert (
-        f"(from its checkpoint at step {run.progress_step}: {reached})"
-        in terminal.type("kdx plan grid.yaml --set seeds=1 --all").stdout
-    )
-    shutil.rmtree(terminal.folder / "runs.files")
-    again = f"starts again: {reached}, but no checkpoint is left"
-    assert f"({again})" in terminal.type("kdx plan grid.yaml --set seeds=1 --all").stdout
-    resumed = terminal.type("kdx resume")
-    assert resumed.returncode == 0, resumed.stderr
-    assert f"(attempt 2, {again})\n" in resumed.stderr
-    traced = terminal.type("kdx trace 'long one' prediction --json")
-    attempts = json.loads(traced.stdout)["runs"][0]["attempts"]
-    assert [(attempt["first_step"], attempt["resumed_step"], attempt["last_step"]) for attempt in attempts] == [
-        (0, 0, run.progress_step),
-        (run.progress_step, 0, 800),
-    ]
-    assert " 0–800 " in terminal.type("kdx trace 'long one' prediction --full").stdout
 
 
 @pytest.mark.slow

@@ -288,13 +288,3 @@ def test_bad_input_is_one_message_and_starts_nothing(folder, words, said):
 def test_without_a_database_there_is_no_work(folder):
     error = refused("worker")
     assert error.exit_code == 3 and "there is no results database here" in str(error)
-
-
-def test_a_database_of_another_schema_is_refused_and_stays_as_it_is(folder):
-    planned(folder)
-    with closing(sqlite3.connect(folder / "runs.db", isolation_level=None)) as connection:
-        connection.execute("UPDATE kdx_schema SET revision = '0000'")
-    before = (folder / "runs.db").read_bytes()
-    error = refused("worker")
-    assert error.exit_code == 3 and "written by another version of kdx: its schema is 0000" in str(error)
-    assert (folder / "runs.db").read_bytes() == before

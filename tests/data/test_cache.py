@@ -1,5 +1,3 @@
-import threading
-
 import pytest
 
 from kdx.data.cache import cached
@@ -73,22 +71,3 @@ def test_a_cache_that_may_only_be_read_serves_all_the_same(tmp_path, make):
     finally:
         first.folder.chmod(0o700)
     assert make.calls == 1
-
-
-def test_two_at_once_do_no_harm(tmp_path):
-    both = threading.Barrier(2)
-    results = []
-
-    def make(folder):
-        (folder / "numbers").write_text("1 2 3")
-        both.wait(300)
-        return {"sum": 6}
-
-    threads = [threading.Thread(target=lambda: results.append(cached(tmp_path, "key", make))) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results[0] == results[1]
-    assert (results[0].folder / "numbers").read_text() == "1 2 3"
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["key"]

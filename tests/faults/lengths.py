@@ -15,7 +15,6 @@ SHARES = {
     "STOPS": 0.04,
     "DROPS": 0.04,
     "OCCURRENCES": 0.01,
-    "FLIPS": 0.6,
     "DAMAGES": 0.1,
     "JOURNALS": 2,
     "CUTS": 2,

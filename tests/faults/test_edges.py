@@ -293,30 +293,6 @@ def test_a_system_that_has_no_process_to_give_is_asked_again(tmp_path, data_home
     figure("fork refused 3 times: completed, no attempt lost")
 
 
-@pytest.mark.long
-def test_however_often_all_is_killed_early_plain_resume_does_the_rest(tmp_path, data_home, figure):
-    (tmp_path / "grid.yaml").write_text(SMALL)
-    kills = 4
-    command: tuple[str, ...] = SWEEP
-    for attempt in range(1, kills + 1):
-        process = kdx(tmp_path, *command)
-        at_work_until(lambda attempt=attempt: any_claimed(tmp_path, attempt), process)
-        for pid in family(process.pid):
-            os.kill(pid, signal.SIGKILL)
-        process.wait()
-        command = ("resume", "--workers", "2")
-    code = kdx(tmp_path, *command).wait(300)
-    assert code == 0
-    assert states(tmp_path) == {RunState.COMPLETED}
-    figure(f"all killed {kills} times before the first step: plain resume: exit {code}, all completed")
-
-
-def any_claimed(folder: Path, attempt: int) -> bool:
-    with contextlib.suppress(KdxError):
-        return any(run.attempt == attempt for run in runs(folder))
-    return False
-
-
 # Python runs this before anything else: Ctrl-C comes when a module is first asked for.
 INTERRUPTED = """
 import os, signal, sys

@@ -429,11 +429,6 @@ def _planned(plan: Any) -> dict[str, Any]:
     return {key: value for key, value in planned.items() if value}
 
 
-def actions(grid: Path, database: Path) -> list[str]:
-    """What a sweep would do with each run of a grid."""
-    return [decision.action.value for decision in kdx.plan(grid, database)]
-
-
 def first_settings() -> dict[str, Any]:
     """Grid → the complete settings of its first cell, of a few grids."""
     return {name: _settings(kdx.load_grid(name).cells[0]) for name in SHOWN_IN_FULL}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from searches import Told, every, reference, scored
 from torch import Tensor
 
-from kdx.data.vocabulary import BEGIN, END, PADDING
+from kdx.data.vocabulary import END
 from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.models.beam import Search, beam_search
 from kdx.vocabulary import LengthPenalty
@@ -72,47 +72,11 @@ def test_any_beam_finds_what_the_search_in_plain_words_finds(
     assert searched(logits, limits, search) == expected
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 5), st.permutations(range(4)))
-def test_a_sentence_is_translated_alone_as_in_any_batch(seed, beam, order):
-    logits, limits = drawn(seed, 6), [2, 7, 5, 0]
-    together = searched(
-        lambda sentence, tokens: logits(order[sentence], tokens), [limits[s] for s in order], Search(beam)
-    )
-    for sentence, tokens in zip(order, together, strict=True):
-        assert searched(lambda _, tokens, s=sentence: logits(s, tokens), [limits[sentence]], Search(beam)) == [tokens]
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.integers(0, 10**6), st.booleans(), st.integers(0, 9), exponents)
-def test_a_beam_of_one_is_greedy(seed, ties, limit, exponent):
-    logits, greedy = drawn(seed, 7, ties=ties), []
-    while len(greedy) < limit:
-        allowed = [token for token in range(7) if token not in (PADDING, BEGIN)]
-        next_ = logits(0, greedy)
-        best = max(allowed, key=lambda token: (next_[token].item(), -token))
-        if best == END:
-            break
-        greedy.append(best)
-    assert searched(logits, [limit], Search(1, exponent)) == [greedy]
-
-
 def test_logits_that_only_their_own_format_tells_apart_are_ranked_as_they_are():
     close = torch.full((6,), -30.0)
     close[4] = torch.tensor(20.0)
     close[5] = torch.nextafter(close[4], torch.tensor(torch.inf))
     assert searched(lambda _, tokens: close.clone(), [2], Search(1)) == [[5, 5]]
-
-
-def test_padding_and_begin_are_never_told_and_keep_their_probability():
-    def logits(_, tokens: list[int]) -> Tensor:
-        likely = torch.tensor([9.0, 9.0, 0.0, 1.0, 0.5], dtype=torch.float64)
-        return likely if not tokens else likely.flip(0)
-
-    search = Search(3)
-    (tokens,) = searched(logits, [4], search)
-    assert not {PADDING, BEGIN} & set(tokens)
-    assert tokens == every(lambda tokens: logits(0, tokens), 4, search)[0][1]
 
 
 def test_logits_that_are_no_numbers_give_an_empty_translation():

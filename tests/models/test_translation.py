@@ -185,16 +185,6 @@ def test_the_three_embeddings_are_one_two_or_three_matrices(embeddings, matrices
     assert count(model) == matrices * VOCABULARY * WIDTH + 2 * layer_size() + 2 * layer_size(attentions=2)
 
 
-@pytest.mark.parametrize("embeddings", ["tied", "separate"])
-def test_separate_dictionaries_have_embeddings_of_their_own_sizes(embeddings):
-    model = TranslationModel(cell("translation", {"embeddings": embeddings}), VOCABULARY, source_size=17)
-    sizes = [part.weight.shape[0] for part in (model.source_input.embedding, model.target_input.embedding)]
-    assert sizes == [17, VOCABULARY]
-    source = torch.tensor([[16, 4, 12]])
-    assert model(*seen(source), tokens(1, 5)).shape == (1, 5, VOCABULARY)
-    assert (model.output.weight is model.target_input.embedding.weight) is (embeddings == "tied")
-
-
 @pytest.mark.parametrize(("embeddings", "parameters"), [("tied", 39_469_056), ("separate", 42_864_640)])
 def test_parameters_are_as_many_as_published(embeddings, parameters):
     """fairseq's `transformer_iwslt_de_en` with its dictionaries of IWSLT'14, 8,848 and 6,632 tokens."""

@@ -86,19 +86,6 @@ def test_a_validation_metric_leaves_the_places_of_cells_that_another_chose_empty
     assert [cell and cell.id for cell in table.layout.column(0)] == ["a", None, None]
 
 
-def test_a_table_of_some_cells_shows_those_only() -> None:
-    cells = [
-        cell(f"{task}-{kernel}", task, kernel=kernel)
-        for task in ("translation", "prediction")
-        for kernel in ("rbf", "exponential")
-    ]
-    runs = scored("prediction-rbf", (9.0, 10.0))
-    (table,) = tables(sweep(cells, runs, tables=[{"name": "p", "rows": ["kernel"], "where": {"task": "prediction"}}]))
-    assert [each.id for each in table.layout.cells] == ["prediction-rbf", "prediction-exponential"]
-    assert table.layout.cells[0].score == 10.0
-    assert table.notes[0].startswith("Per cell, the test score of the seed with the best valid/perplexity; ")
-
-
 def test_a_metric_that_only_a_test_has_makes_a_table() -> None:
     spec = {"name": "13a", "rows": ["kernel"], "metric": "bleu_detokenised"}
     result = only(table_of(*scored("a", (29.0, 31.0)), tables=[spec], metrics={0: {"test/bleu_detokenised": 30.5}}))

@@ -81,42 +81,6 @@ def test_a_failing_and_a_diverging_run_hurt_nobody_and_are_recorded_as_what_they
 
 
 @pytest.mark.slow
-def test_a_stopped_sweep_goes_on_where_it_was_and_ends_with_the_same_numbers(database, data_home, tmp_path):
-    text = TINY % {"steps": 200, "seeds": 1}
-
-    class StopsAtStep(Heard):
-        def progressed(self, run, step, loss):
-            super().progressed(run, step, loss)
-            if step > 50 and local._stopping is None:
-                local.stop(signal.SIGINT)
-
-    heard = StopsAtStep()
-    local = sweep(database, text, heard)
-    assert local.run() == signal.SIGINT
-    assert heard.told_to_stop
-    (stopped,) = records(database, local)
-    assert stopped.state is RunState.INTERRUPTED and 50 < stopped.progress_step < 200
-    assert list((local.files / f"{stopped.cell_id}-0-0").glob("step-*.ckpt"))
-
-    again = Heard()
-    resumed = sweep(database, text, again)
-    assert resumed.run() is None
-    (ended,) = records(database, resumed)
-    assert ended.state is RunState.COMPLETED and again.started_runs == [((ended.cell_id, 0), 2)]
-    assert min(again.steps, default=stopped.progress_step + 1) > stopped.progress_step
-
-    with open_database(tmp_path / "other.db", write=True, create=True) as other:
-        unbroken = sweep(other, text, Heard())
-        assert unbroken.run() is None
-        (reference,) = records(other, unbroken)
-        for metric in ("train/loss", "valid/loss", "test/loss", "test/bleu"):
-            assert reading.curve(database, ended.id, metric) == reading.curve(other, reference.id, metric)
-        assert (ended.test_score, ended.valid_step) == (reference.test_score, reference.valid_step)
-        texts = reading.outputs_of(database, [ended.id], "test/translations")[ended.id]
-        assert texts == reading.outputs_of(other, [reference.id], "test/translations")[reference.id]
-
-
-@pytest.mark.slow
 def test_a_run_that_goes_back_to_an_older_checkpoint_says_so(database, data_home, figure):
     class Stops(Heard):
         """After some steps, or when something is said of a run."""
@@ -450,37 +414,6 @@ def within(database, text, heard, seconds, host=None):
     local = sweep(database, text, heard, workers=1, host=host, **({} if host else {"clock": Clock()}))
     local.deadline = local.clock() + seconds
     return local
-
-
-@pytest.mark.long
-def test_at_its_deadline_a_sweep_stops_at_a_checkpoint_and_goes_on_later(database, data_home):
-    class Passes(Heard):
-        """With the first steps, the time is over."""
-
-        def progressed(self, run, step, loss):
-            super().progressed(run, step, loss)
-            local.clock.now += 10.0
-
-    heard = Passes()
-    text = TINY % {"steps": 10**6, "seeds": 2}
-    local = within(database, text, heard, 10.0)
-    assert local.run() == signal.SIGINT
-    assert local.out_of_time and heard.told_to_stop
-    first, second = records(database, local)
-    assert (first.state, second.state) == (RunState.INTERRUPTED, RunState.PENDING)
-    assert list((local.files / f"{first.cell_id}-0-0").glob("step-*.ckpt"))
-    assert [key for key, _ in heard.started_runs] == [(first.cell_id, 0)]
-
-    class Stops(Heard):
-        def progressed(self, run, step, loss):
-            super().progressed(run, step, loss)
-            if local._stopping is None:
-                local.stop(signal.SIGTERM)
-
-    again = Stops()
-    local = sweep(database, text, again, workers=1)
-    assert local.run() == signal.SIGTERM and not local.out_of_time
-    assert again.started_runs == [((first.cell_id, 0), 2)] and min(again.steps) > first.progress_step
 
 
 def test_no_run_begins_that_would_not_be_done_in_time_but_a_shorter_one_does(database, fake, expect):

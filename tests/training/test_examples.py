@@ -144,16 +144,3 @@ def test_the_scores_are_those_of_the_best_weights_on_every_test_example(arm, who
 def test_weights_alone_say_what_the_model_is(arm, whole):
     done = whole(arm)
     TASKS[done.spec.task].model_of(done.spec, done.weights).load_state_dict(done.weights)
-
-
-def test_a_model_that_learned_nothing_more_than_how_often_a_class_comes_is_undertrained(home, tmp_path):
-    spec = cell("set", learning_rate=1e-12)
-    done = run(spec, tmp_path, home)
-    floor = load_examples(spec.data, home, TASKS.definition(spec.task)).unigram_loss
-    assert floor == pytest.approx(math.log(4), abs=0.2)
-    final = done.column("valid/loss")[STEPS]
-    assert final >= floor
-    assert done.outcome.diverged is None
-    assert done.outcome.undertrained == (
-        f"final validation loss {final:.3f} is not below {floor:.3f}, the unigram distribution's"
-    )

@@ -144,28 +144,6 @@ def test_best_weights_from_before_the_stop_are_tested_after_it(home, tmp_path):
     assert_same_end(resumed, whole)
 
 
-@pytest.mark.parametrize(("damaged", "begins"), [(1, 7), (2, 1)], ids=["newest", "both"])
-def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_then_to_the_start(
-    damaged, begins, train, unbroken, monkeypatch, figure
-):
-    whole = unbroken("prediction")
-    save_every_step(monkeypatch)
-    kept = train(whole.spec, stop_after=7).checkpoints()
-    monkeypatch.undo()
-    assert len(kept) == 2
-    for path in kept[:damaged]:
-        content = bytearray(path.read_bytes())
-        content[len(content) // 2] ^= 1
-        path.write_bytes(content)
-    resumed = train(whole.spec)
-    begun, aside = min(resumed.column("train/loss")), len(list(resumed.folder.glob("*.corrupt")))
-    assert begun == begins
-    assert resumed.rows == rows_after(whole, begins - 1)
-    assert_same_end(resumed, whole)
-    assert aside == damaged
-    figure(f"{aside} of {len(kept)} set aside, resumed at step {begun}, identical")
-
-
 @pytest.mark.parametrize("average", [0, 2])
 def test_any_one_damaged_file_is_noted_and_changes_no_number(average, home, tmp_path, unbroken, monkeypatch, figure):
     whole = unbroken("prediction", average=average)

@@ -28,15 +28,6 @@ def test_being_stopped_is_no_error_that_a_handler_could_swallow():
 
 
 @SIGNALS
-def test_a_signal_is_heard_once_it_is_listened_for(number):
-    stop = StopRequest()
-    stop.listen()
-    assert not stop.asked
-    os.kill(os.getpid(), number)
-    assert stop.asked
-
-
-@SIGNALS
 @pytest.mark.parametrize(
     ("part", "at_step", "resumes_after"),
     [

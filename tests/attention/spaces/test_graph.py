@@ -100,27 +100,6 @@ def test_paths_agree_with_their_gradients(relations, kernel: str, symmetry: Symm
         close(one, other)
 
 
-@settings(deadline=None)  # a busy machine is no fault
-@given(clip=st.integers(0, 4), nodes=st.integers(1, 7), shared=st.booleans(), path=st.sampled_from(PATHS))
-def test_clipped_distances_as_labels_are_shaws_look_up(clip: int, nodes: int, shared: bool, path: str) -> None:
-    sharing = "shared" if shared else "per-head"
-    torch.manual_seed(0)
-    module = GraphAttention(WIDTH, HEADS, 2 * clip + 1, relations=tuple(Relation), sharing=sharing, path=path).double()
-    x, place = draw(1, nodes, WIDTH), torch.arange(nodes)
-    labels = (place - place[:, None]).clamp(-clip, clip) + clip
-    part, looked_up = module.attention, torch.zeros(HEADS, nodes, D, dtype=torch.float64)
-    for head in range(HEADS):
-        own = slice(head * D, (head + 1) * D)
-        to_keys, to_values = (module.vectors[name][0 if shared else head] for name in ("key", "value"))
-        query, key, value = (p(x[0])[:, own] for p in (part.query, part.key, part.value))
-        for i in range(nodes):
-            away = [max(-clip, min(clip, j - i)) + clip for j in range(nodes)]
-            weights = torch.stack([query[i] @ (key[j] + to_keys[away[j]]) / math.sqrt(D) for j in range(nodes)])
-            weights = weights.softmax(0)
-            looked_up[head, i] = sum(weights[j] * (value[j] + to_values[away[j]]) for j in range(nodes))
-    close(module.smooth(x, labels)[0], looked_up)
-
-
 @settings(deadline=None)
 @given(order=st.permutations(range(5)), path=st.sampled_from(PATHS))
 def test_permuting_nodes_with_their_edges_permutes_the_output(order: list[int], path: str) -> None:
@@ -134,18 +113,6 @@ def test_without_relations_a_complete_graph_is_a_set() -> None:
     plain.load_state_dict(module.attention.state_dict())
     for module.path in PATHS:
         close(module(x, torch.zeros(5, 5, dtype=torch.long)), plain(x))
-
-
-@every_relation
-def test_padding_on_either_side_changes_nothing(relations: tuple[Relation, ...]) -> None:
-    module, x, labels = attention(relations), draw(2, 4, WIDTH), edges(2, 4)
-    junk, any_labels = 5 * draw(2, 3, WIDTH, seed=1), edges(2, 7, seed=1)
-    for module.path in PATHS:
-        for own in (slice(0, 4), slice(3, 7)):
-            parts = [x, junk] if own.start == 0 else [junk, x]
-            wide, padding = any_labels.clone(), torch.ones(2, 7, dtype=torch.bool)
-            wide[:, own, own], padding[:, own] = labels, False
-            close(module(torch.cat(parts, 1), wide, key_padding=padding)[:, own], module(x, labels))
 
 
 @every_relation

@@ -5,7 +5,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from kdx.attention import KernelAttention
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.spaces.image import ImageAttention
 from kdx.attention.verification.cases import held
@@ -80,17 +79,6 @@ def test_pixels_are_told_apart_by_row_and_by_column(positions: tuple[str, ...]) 
     order = torch.tensor([4, 2, 0, 7, 8, 1, 3, 6, 5])
     assert not torch.allclose(module(x[:, order], query_positions=at(rows, columns)), here[:, order], atol=1e-6)
     close(module(x[:, order], query_positions=at(rows[order], columns[order])), here[:, order])
-
-
-def test_one_row_with_the_product_is_the_sequence() -> None:
-    torch.manual_seed(0)
-    sequence = KernelAttention(WIDTH, HEADS, positions=("product",)).double()
-    module, x = attention(), draw(2, COLUMNS, WIDTH)
-    state = sequence.state_dict()
-    # A row has a factor too, but it is one number for all pairs.
-    matrix = state.pop("positions.product.projection.weight")
-    module.load_state_dict(state | {f"positions.{axis}.projection.weight": matrix for axis in ("rows", "columns")})
-    close(module(x), sequence(x))
 
 
 @pytest.mark.parametrize("positions", LISTS, ids=str)

@@ -5,7 +5,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from kdx.attention import KernelAttention
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.kernels import KERNELS
 from kdx.attention.spaces.multimodal import Combine, CrossmodalAttention, MultimodalAttention
@@ -93,18 +92,6 @@ def test_it_has_every_property_of_an_attention(positions, kernel: str, filter: s
     module = joint(positions=positions, kernel=kernel, filter=filter, memory_length=2).eval()
     result = list(held("multimodal", module, draw(2, 6, sum(WIDTHS)), causal=filter == "causal"))
     assert result and [finding for finding in result if not finding.holds] == []
-
-
-@pytest.mark.parametrize("kernel", ["exponential", "rbf"])
-def test_one_modality_is_the_sequence(kernel: str) -> None:
-    torch.manual_seed(0)
-    sequence = KernelAttention(8, 2, kernel=kernel, positions=("direct-sum",)).double()
-    module, x = MultimodalAttention([8], 2, kernel=kernel).double(), draw(2, 5, 8)
-    state = sequence.state_dict()
-    module.load_state_dict(
-        {name.replace(".", ".projections.0.", 1) if name[0] in "qk" else name: state[name] for name in state}
-    )
-    close(module(x), sequence(x))
 
 
 @pytest.mark.parametrize("module", [joint(encoding="learned"), CrossmodalAttention(8, 2, NAMES)])

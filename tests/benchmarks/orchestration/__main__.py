@@ -113,7 +113,7 @@ TOOLS = (
     Tool("kdx, one worker", _kdx(1), _in_kdx, _attempts, "grid.yaml"),
     Tool("kdx, two workers", _kdx(2), _in_kdx, _attempts, "grid.yaml"),
     Tool("Ray Tune, two processors", _script("by_ray.py"), _in_ray, _in_ray, "by_ray.py", rounds=1),
-    Tool("a process a run", _script("by_process.py"), _in_lines, _in_lines, "by_process.py", rounds=1),
+    Tool("one process per run", _script("by_process.py"), _in_lines, _in_lines, "by_process.py", rounds=1),
 )
 
 
@@ -185,7 +185,7 @@ def measure(tools: tuple[Tool, ...], runs: int, rounds: int) -> str:
             _run(tool, runs, folder)
             killed[tool.name] = left, tool.runs(folder) - before, tool.results(folder)
     rows = [
-        f"| | {runs} runs, s | a run more, s | left by kill -9 at half | runs by the command repeated | "
+        f"| | {runs} runs, s | each further run, s | left by kill -9 at half | runs by the command repeated | "
         "results then | lines written |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]

@@ -60,20 +60,6 @@ def test_wikitext2_has_the_usual_number_of_tokens(shared, home):
     assert 6 < corpus.unigram_loss < 7
 
 
-@pytest.mark.slow
-def test_the_authors_own_archive_of_wikitext2_is_known(shared, home, tmp_path):
-    source = tmp_path / "wikitext-2-v1.zip"
-    with (
-        tarfile.open(shared / "data" / "wikitext2.tar.xz") as archive,
-        zipfile.ZipFile(source, "w", zipfile.ZIP_DEFLATED) as published,
-    ):
-        for split in Split:
-            text = archive.extractfile(f"wikitext2/{split}.txt").read()
-            published.writestr(f"wikitext-2/wiki.{split}.tokens", text)
-    about = prepare("wikitext2", source, home)
-    assert counts(about.files, "lines", "words") == counts(wikitext2.TEXT.files, "lines", "words")
-
-
 def test_counts_of_wikitext103_are_the_published_ones():
     """Each line has an end mark. Validation and test are WikiText-2's articles, so they have its counts."""
     files = wikitext103.TEXT.files

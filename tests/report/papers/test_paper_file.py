@@ -7,9 +7,8 @@ import pytest
 from sweeps import cell, seeded, sweep
 
 from kdx.errors import Faults
-from kdx.grid.cell_selector import unknown
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.report.papers.paper_file import Contrast, Expect, Paper, Rule, load_paper, shipped
+from kdx.report.papers.paper_file import Contrast, Expect, Paper, Rule, load_paper
 from kdx.report.papers.verdicts import Verdict, answers
 from tests.conftest import MAJORITY
 from tests.grids import TSALLIS, recorded
@@ -149,15 +148,6 @@ def test_an_unknown_paper_is_refused_with_those_there_are(name: str) -> None:
         load_paper(name)
 
 
-@pytest.mark.parametrize(("name", "cells"), [("tsai2019", [8, 16, 6, 16]), ("shaw2018", [8, 7, 4])])
-def test_the_papers_inside_kdx_have_every_cell_of_their_tables(name: str, cells: list[int]) -> None:
-    paper = load_paper(name)
-    assert name in shipped()
-    assert [len(table.cells) for table in paper.tables] == cells
-    assert paper.title and paper.source and paper.protocol and paper.scale
-    assert all(not list(unknown({**table.where, **cell.where})) for table in paper.tables for cell in table.cells)
-
-
 def test_a_published_number_that_stands_in_several_tables_is_the_same() -> None:
     """Tables 1, 3 and 4 repeat Table 1's product kernel, and Tables 1 and 2 the exponential one."""
     values: dict[object, set[object]] = {}
@@ -167,18 +157,6 @@ def test_a_published_number_that_stands_in_several_tables_is_the_same() -> None:
             values.setdefault((each.metric, tuple(sorted(words.items()))), set()).add(each.value)
     assert all(len(same) == 1 for same in values.values())
     assert {33.98} in values.values() and {34.71} in values.values() and {"not converge"} in values.values()
-
-
-def test_every_question_of_the_paper_has_its_answer() -> None:
-    ids = [claim.id for claim in load_paper("tsai2019").claims]
-    assert [{id.partition("-")[0] for id in ids}] == [{"A1", "A2", "A3", "A4"}]
-    assert [claim.id for claim in load_paper("shaw2018").claims] == [
-        "relative",
-        "relative-big",
-        "combination",
-        "clip",
-        "keys",
-    ]
 
 
 def test_values_that_are_to_be_treated_as_unverified_have_a_note() -> None:

@@ -74,32 +74,6 @@ def test_unequal_seeds_are_listed_the_commonest_first() -> None:
     assert list(result.values) == ["0–1", "0"]
 
 
-def test_cells_of_other_data_are_listed_and_said_not_to_be_compared() -> None:
-    cells = [
-        cell(
-            f"{kernel}{lines}",
-            kernel=kernel,
-            data={"corpus": "synthetic", "train_lines": lines},
-            labels={"approach": f"{kernel}{lines}"},
-        )
-        for kernel, lines in (("rbf", 1000), ("exponential", 9000))
-    ]
-    runs = [item for each in cells for item in seeded(each.id, 1.0, 2.0)]
-    requests = {"name": "t", "rows": ["approach"]}
-    (table,) = tables(sweep(cells, runs, tables=[requests]))
-    (result,) = table.audit
-    assert (result.topic, dict(result.values)) == ("data.train_lines", {"1000": (RBF,), "9000": (EXP,)})
-    assert not result.compared and not table.marks and table.differences == ()
-    text = "Not compared with each other (translation, bleu), for unequal data.train_lines: "
-    for full in (False, True):
-        assert f"{text}1000 in rbf1000; 9000 in exponential9000." in caption(table, best="*", full=full)
-    # Also where a row factor names it. Where the cells stand in columns of their own, nobody would compare them.
-    (named,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["approach", "data.train_lines"]}]))
-    assert [(item.topic, item.compared) for item in named.audit] == [("data.train_lines", False)]
-    (columns,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"], "columns": ["data.train_lines"]}]))
-    assert columns.audit == ()
-
-
 def test_seeds_without_a_score_do_not_count_and_a_cell_without_any_is_left_out() -> None:
     cells, runs = three([1.0, 2.0], [1.0, 2.0], [])
     lost = [run("exponential", 2, state=RunState.DIVERGED, id=1), run("rbf", 2, state=RunState.FAILED, id=2)]
