@@ -29,7 +29,8 @@ from kdx.slurm.job_options import JobOptions
 from kdx.slurm.submission import MOST_JOBS, submit
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
-from kdx.store.recording import register
+from kdx.store.reading import grids
+from kdx.store.recording import is_same_grid, register
 from kdx.store.records import RunState
 from kdx.sweep.budget import Budget
 from kdx.sweep.covered import covered
@@ -87,6 +88,10 @@ class Runner:
         # Of a search that is done too: the command that ended it may have been killed before this.
         copy_to_dashboard(search, plan, self.database)
         if code not in (0, FAILED):
+            return code
+        if not is_same_grid(grids(self.database)[plan.name], plan.grid):
+            again = resume(plan.name, computing_options(self.context, self.database, plan.name))
+            say(f"{plan.name} was planned anew meanwhile, and that plan stands; next: {again}")
             return code
         # What is paused of a search has no winner; those of the others are there.
         with_winners = search.with_winners()

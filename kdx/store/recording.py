@@ -102,6 +102,11 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
     return sweep_id
 
 
+def is_same_grid(recorded: Mapping[str, Any], grid: Mapping[str, Any]) -> bool:
+    """Return whether a recorded grid is this one, whatever command planned it."""
+    return {**recorded, "command": ""} == {**json.loads(json.dumps(grid)), "command": ""}
+
+
 def _keep_plan(connection: Connection, sweep_id: int, grid: Mapping[str, Any], plan: Plan) -> None:
     """Add a plan to the history of a sweep, unless the sweep follows it already. Its cells are recorded before.
 
@@ -116,7 +121,7 @@ def _keep_plan(connection: Connection, sweep_id: int, grid: Mapping[str, Any], p
     ).one_or_none()
     cells, sources = {trained.id for trained in plan.trained}, dict(plan.sources)
     # Another command may come to the same plan.
-    if newest and {**newest.grid, "command": ""} == {**json.loads(json.dumps(grid)), "command": ""}:
+    if newest and is_same_grid(newest.grid, grid):
         # A plan that was read from the database, as kdx resume does, has no files.
         sources = sources or newest.sources
         known = connection.scalars(select(plan_cell.c.cell_id).where(plan_cell.c.plan_id == newest.id))

@@ -10,8 +10,12 @@ import pytest
 from grids import TINY
 from looked_after import DB, completed, planned, refused, typed
 
+from kdx.grid.load import load_grid
 from kdx.run_files.files import files_beside
 from kdx.run_options import RunOptions
+from kdx.store.database import open_database
+from kdx.store.reading import load_sweep
+from kdx.store.recording import register
 from kdx.sweep.supervisor import Supervisor
 from kdx.vocabulary import IfChanged
 
@@ -102,6 +106,23 @@ def test_the_last_line_says_what_was_done_and_what_to_type_next(supervised, ends
     supervised.ends, supervised.counts = ends, counts
     result = typed("sweep", "grid.yaml")
     assert (result.exit_code, result.stderr.splitlines()[-1]) == (code, expected)
+
+
+def test_a_search_that_ends_leaves_the_plan_that_another_command_made_meanwhile(supervised, monkeypatch):
+    with Path("grid.yaml").open("a") as file:
+        file.write("tune: {parameters: {model.dropout: [0.0, 0.1]}, trials: 2, sampler: grid}\n")
+
+    def run(supervisor):
+        supervisor.host.close(at_once=True)
+        meanwhile = load_grid("grid.yaml", given=["seeds=[7, 8]"])
+        with open_database(DB, write=True) as database:
+            register(database, meanwhile, meanwhile.grid)
+
+    monkeypatch.setattr(Supervisor, "run", run)
+    said = typed("sweep", "grid.yaml").stderr
+    assert said.endswith("tiny was planned anew meanwhile, and that plan stands; next: kdx resume tiny\n")
+    with open_database(DB, write=False) as database:
+        assert load_sweep(database).grid["seeds"] == [7, 8]
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
