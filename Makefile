@@ -56,7 +56,7 @@ calibration: .venv/installed-dev  ## simulate how often the report's statistics 
 	$(BIN)/python -m tests.report.calibration $(DRAWS)
 	$(BIN)/python -m tests.report.until_calibration $(DRAWS)
 
-evidence: .venv/installed  ## train what runs.db.example holds, in seven hours of two cores (kdx data prepare multi30k; wikitext2)
+evidence: .venv/installed  ## train what runs.db.example holds, in nine hours of two cores (kdx data prepare multi30k; wikitext2 …)
 	# Elsewhere, so that a sweep which was broken off resumes, and a database that is passed on misses no weights.
 	mkdir -p build/evidence
 	for table in table1 table2 table3 combination; do $(BIN)/kdx sweep shaw2018/$$table-mini --db build/evidence/runs.db; done

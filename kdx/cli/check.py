@@ -28,6 +28,9 @@ from kdx.sanitize import sanitize_lines
 from kdx.store.reading import grids
 from kdx.store.sqlite.file import is_database_file
 
+_MOST_NAMED = 4
+"""The most files, tables or sweeps that a line names; of more, it gives the number."""
+
 
 def check(
     names: Annotated[
@@ -70,7 +73,7 @@ def check(
     read = {path: documents(Path(path)) for path in paths}
     # What a paper inputs may be named too.
     files = [*{document.path.resolve(): document for each in read.values() for document in each}.values()]
-    file = ", ".join(paths)
+    file = _few(paths, "file")
     with context.read() as database:
         known = table_names(grids(database))
         titles = [name for of_sweep in known.values() for name in of_sweep] + ([table] if table else [])
@@ -87,9 +90,7 @@ def check(
             hint = "kdx report --format latex, markdown or --json writes one"
             raise KdxError(f"there is no number of kdx in {what}", place=file, hint=hint)
         of_others = not_of_kdx(files, [*titles, *(each.name for each in in_file)])
-        nothing = [f"there is no number of kdx in {', '.join(without)}"] if without and len(without) < len(read) else []
-        for note in (*elsewhere, *of_others, *nothing):
-            say(f"note: {note}")
+        nothing = [f"there is no number of kdx in {_few(without, 'file')}"] if 0 < len(without) < len(read) else []
         if table is not None and table not in (there := [each.name for each in in_file]):
             raise KdxError(f"there is no table `{table}`", place=file, allowed=list(dict.fromkeys(there)))
         reports: dict[MadeBy, LoadedReport] = {}
@@ -107,6 +108,8 @@ def check(
                     raise
                 left_out.append(f"{each.place}: {in_a_line(fault)}")
 
+    for note in (*elsewhere, *of_others, *nothing):
+        say(f"note: {note}")
     compared: list[tuple[FoundTable | Quoted, MadeBy, Comparison]] = []
     for each, made_by, report in made:
         try:
@@ -129,10 +132,11 @@ def check(
         "not_compared": left_out,
     }
     context.answer(record, lambda: _lines(changes, left_out))
-    values = f"{file}: {count_of(numbers, 'number')} of {', '.join(of_tables)}"
+    values = f"{file}: {count_of(numbers, 'number')} of {_few(of_tables, 'table')}"
     also = f"; captions and notes of the author's own: {len(own)}" if own else ""
     if not changes and not left_out:
-        say(f"{values} match{'es' * (numbers == 1)} sweep {', '.join(of_sweeps)}{also}")
+        few = len(of_sweeps) <= _MOST_NAMED
+        say(f"{values} match{'es' * (numbers == 1)} {'sweep ' * few}{_few(of_sweeps, 'sweep')}{also}")
         return
     results = [f"{values} compared" if numbers else f"{file}: no number was compared"]
     results += [f"{len(changes)} differ{'s' * (len(changes) == 1)}"] if changes else ["none differs"] if numbers else []
@@ -141,6 +145,11 @@ def check(
     again = " && ".join(f"{made_by}{context.options}" for made_by in outdated)
     say(f"{', '.join(results)}{also}{f'; as they are now: {again}' if again else ''}")
     raise typer.Exit(FOUND)
+
+
+def _few(names: Sequence[str], what: str) -> str:
+    """Return these names; of many, how many there are."""
+    return ", ".join(names) if len(names) <= _MOST_NAMED else count_of(len(names), what)
 
 
 def _lines(changes: Sequence[Change], left_out: Sequence[str]) -> Iterator[str]:
