@@ -18,8 +18,3 @@ def test_a_choice_is_a_lower_case_word_named_as_it_is_written(kind):
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", member.value)
         assert member.name == member.value.replace("-", "_").upper()
         assert f"{member}" == member.value
-
-
-def test_the_papers_letters_keep_their_order():
-    """A, B and C of Table 3."""
-    assert [*vocabulary.Attention] == ["encoder-self", "encoder-decoder", "decoder-self"]

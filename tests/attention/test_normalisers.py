@@ -53,11 +53,6 @@ def test_entmax_is_the_definition_token_by_token(alpha: float, filter: str) -> N
     by_hand.same(module, x, expected)
 
 
-def test_sparsemax_of_two_scores_is_half_their_difference() -> None:
-    expected = torch.tensor([[[[0.75, 0.25], [1.0, 0.0]]]])
-    torch.testing.assert_close(weights(torch.tensor([[[[0.5, 0.0], [3.0, 0.0]]]]), 2.0), expected)
-
-
 @settings(deadline=None)
 @given(
     scores=st.lists(st.floats(-50, 50), min_size=1, max_size=12),

@@ -5,21 +5,13 @@ import sys
 from itertools import pairwise
 
 import pytest
-import typer
 from looked_after import refused
 from typer.main import get_command
 from typer.testing import CliRunner
 from verbs import all_commands
 
 from kdx.cli.app import Kdx, app
-from kdx.cli.group import CommandGroup
 from kdx.report.writers import Format
-
-
-def test_every_group_is_one_of_ours():
-    groups = [command for _, command in all_commands() if hasattr(command, "commands")]
-    assert {group.name for group in groups} >= {"kdx", "db", "data"}
-    assert all(isinstance(group, CommandGroup) for group in groups)
 
 
 def test_the_help_of_each_command_begins_with_the_line_that_its_group_shows():
@@ -138,15 +130,3 @@ def test_the_paragraphs_of_a_help_fill_the_terminal_and_flags_have_no_type(monke
     ]
     assert short == []
     assert "--json" in below and "bool" not in below
-
-
-def test_help_of_a_group_is_shown():
-    output = CliRunner().invoke(app, ["data", "--help"]).output
-    assert "Usage:" in output and "Commands" in output
-
-
-def test_help_is_not_shown_unasked():
-    small = typer.Typer(cls=CommandGroup)
-    small.command("one")(lambda: print("done"))
-    small.command("two")(lambda: None)
-    assert CliRunner().invoke(small, ["one"]).output == "done\n"

@@ -69,13 +69,6 @@ def test_devices_are_named_on_the_command_line(supervised, monkeypatch):
         assert (result.exit_code, supervised[-1].gpus.names) == (0, seen), result.output
 
 
-@pytest.mark.parametrize("asked", ["0", "two", "1025"])
-def test_a_number_of_runs_on_a_gpu_that_is_none_is_refused(supervised, asked):
-    fault = refused("sweep", "grid.yaml", "--per-gpu", asked)
-    assert fault.problem.startswith("--per-gpu")
-    assert not supervised
-
-
 @pytest.mark.parametrize("command", [["sweep", "grid.yaml"], ["resume"], ["retry", "1"]])
 def test_every_command_that_starts_runs_hands_on_what_they_are_told(supervised, command):
     typed("sweep", "grid.yaml")

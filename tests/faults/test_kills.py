@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from functools import partial
-from pathlib import Path
 
 import pytest
 from lengths import count
@@ -185,14 +184,6 @@ def kill_at(module: str, name: str, moment: str, occurrence: int, signum: int = 
         return result
 
     setattr(holder, last, dies)
-
-
-def test_every_named_point_exists():
-    for module, name in POINTS.values():
-        holder = __import__(module, fromlist=["_"])
-        for step in name.split("."):
-            holder = getattr(holder, step)
-    assert Path.rename and os.fsync
 
 
 @pytest.mark.parametrize("point", ["why_pruned", "checkpointed", "prune"])

@@ -25,12 +25,6 @@ def refusal(task: str = "translation", **settings) -> dict:
     return detail
 
 
-def test_a_test_has_the_metrics_of_validation_and_one_that_selects_nothing():
-    assert set(TASKS.definition("translation").test_metrics) - set(TASKS.definition("translation").metrics) == {
-        "bleu_detokenised"
-    }
-
-
 @pytest.mark.parametrize(
     ("task", "select", "selection"),
     [

@@ -47,11 +47,3 @@ def test_one_layer_with_memory_is_one_long_pass(position, norm):
     parts: list[Tensor] = [network(part, memory) for part in tokens.split(6, 1)]
     # With one layer and a memory as long as the segment, every key of the long pass is in sight.
     torch.testing.assert_close(parts[1], network(tokens)[:, 6:], rtol=1e-9, atol=1e-9)
-
-
-def test_memory_changes_what_follows():
-    network = model(position="relative")
-    tokens = torch.randint(4, 20, (2, 6), generator=torch.Generator().manual_seed(3))
-    memory = Memory(6)
-    network(tokens.flip(1), memory)
-    assert not torch.allclose(network(tokens, memory), network(tokens))

@@ -17,8 +17,6 @@ from until_calibration import (
     saved,
 )
 
-from kdx.report.statistics.looks import Look
-
 pytestmark = pytest.mark.slow
 DRAWS = int(os.environ.get("DRAWS", "3000"))
 ALONE = [scores for scores in NULLS if scores.cells == 1 and not scores.perplexity]
@@ -54,11 +52,6 @@ def test_the_larger_the_difference_the_more_seeds_are_saved() -> None:
 def test_false_verdicts_are_few(scores) -> None:
     """The quick part of it, with a fixed seed."""
     assert false_verdicts(scores, 600, np.random.default_rng(0)) <= 0.05 + 3 * error(600)
-
-
-def test_looks_that_do_not_allow_for_each_other_would_err_more_often(monkeypatch) -> None:
-    monkeypatch.setattr(Look, "overall", lambda self, p, sides=2: p)
-    assert false_verdicts(NULLS[2], 300, np.random.default_rng(0)) > 0.1
 
 
 def test_a_large_difference_saves_seeds_and_none_at_all_saves_few() -> None:

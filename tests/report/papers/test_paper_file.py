@@ -159,12 +159,6 @@ def test_a_published_number_that_stands_in_several_tables_is_the_same() -> None:
     assert {33.98} in values.values() and {34.71} in values.values() and {"not converge"} in values.values()
 
 
-def test_values_that_are_to_be_treated_as_unverified_have_a_note() -> None:
-    cells = [each for table in load_paper("tsai2019").tables for each in table.cells]
-    noted = [each.value for each in cells if each.note]
-    assert noted == [each.value for each in cells if each.value in (30.97, 30.5)] and len(noted) == 4
-
-
 OF_ONES_OWN = """\
 title: Ours
 scale: {majority: small}

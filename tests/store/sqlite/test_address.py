@@ -65,10 +65,6 @@ def test_a_url_that_cannot_be_opened_is_reported(url: str, message: str):
     assert refusal(url) == message
 
 
-def test_software_is_the_sqlite_that_python_carries(path: Path):
-    assert Sqlite(path).software() == ("sqlite", sqlite3.sqlite_version)
-
-
 def test_a_field_is_read_as_somebody_would_type_it(path: Path):
     sql = Sqlite(path, write=False).field("spec", "training.steps")
     with closing(sqlite3.connect(":memory:")) as connection:
