@@ -193,17 +193,20 @@ _TRAINS = ("torch", "pytorch_lightning", "tokenizers", "sacrebleu", "sacremoses"
 """Packages without which kdx still reads, plans, reports and checks."""
 
 
+def installed_by(extra: str = "") -> str:
+    """Return the line that installs what kdx needs, or an extra of it, as a hint."""
+    what = f"'.[{extra}]'" if extra else "."
+    return f"in a clone of kdx: pip install -c constraints.txt {what}"
+
+
 def of_a_package(error: ImportError) -> KdxError | None:
     """Return the error for a package that is not installed, with the line that installs it; None for anything else."""
     package = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
     if package in _TRAINS:
         problem = f"{package} is not installed: this kdx can read, plan, report and check, but not train"
-        return KdxError(problem, hint="in a clone of kdx: pip install -c constraints.txt .")
+        return KdxError(problem, hint=installed_by())
     if package in _EXTRAS:
-        return KdxError(
-            f"{package} is not installed",
-            hint=f"in a clone of kdx: pip install -c constraints.txt '.[{_EXTRAS[package]}]'",
-        )
+        return KdxError(f"{package} is not installed", hint=installed_by(_EXTRAS[package]))
     return None
 
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdx.errors import KdxError
+from kdx.errors import KdxError, installed_by
 from kdx.store.refusals import without_password
 
 if TYPE_CHECKING:
@@ -36,9 +36,7 @@ _CLASSES = {
 def require(name: MirrorName) -> None:
     """Raise KdxError if the program is not installed."""
     if find_spec(name) is None:
-        raise KdxError(
-            f"{name} is not installed", hint=f"in a clone of kdx: pip install -c constraints.txt '.[{name}]'"
-        )
+        raise KdxError(f"{name} is not installed", hint=installed_by(name))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, select
 
-from kdx.errors import DatabaseError
+from kdx.errors import DatabaseError, installed_by
 from kdx.store import schema
 from kdx.store.backend import Database
 from kdx.store.refusals import ADDRESSES, OTHER_DATABASE, another_application, without_password
@@ -49,7 +49,7 @@ def database_at(address: str | Path, *, write: bool = False) -> Database:
         raise DatabaseError(
             f"the driver of PostgreSQL is not installed ({missing})",
             place=without_password(address),
-            hint="in a clone of kdx: pip install -c constraints.txt '.[postgres]'",
+            hint=installed_by("postgres"),
         ) from missing
     return Postgresql(address, write=write)
 

@@ -15,7 +15,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, insert, select, update
 
 from kdx.errors import DatabaseError
 from kdx.shell import shell_word
@@ -329,14 +329,13 @@ class _Import:
         mine = {_seed_key(each): each for each in self._mine(sweep_run, sweep_run.c.sweep_id == own["id"])}
         theirs = list(self._read(sweep_run, sweep_run.c.sweep_id == row["id"]))
         self._add(sweep_run, ({**each, "sweep_id": own["id"]} for each in theirs if _seed_key(each) not in mine))
-        for each in theirs:
-            # One that was planned here once, and is planned there still.
-            if each["planned"] and not mine.get(_seed_key(each), each)["planned"]:
-                which = (sweep_run.c.cell_id == each["cell_id"]) & (sweep_run.c.seed == each["seed"])
-                self._writing.execute(
-                    update(sweep_run).where(sweep_run.c.sweep_id == own["id"], which).values(planned=True)
-                )
-                self._rows["sweep_run"] += 1
+        # What was planned here once, and is planned there still.
+        again = [each for each in theirs if each["planned"] and not mine.get(_seed_key(each), each)["planned"]]
+        if again:
+            which = (sweep_run.c.cell_id == bindparam("cell")) & (sweep_run.c.seed == bindparam("number"))
+            planned = update(sweep_run).where(sweep_run.c.sweep_id == own["id"], which).values(planned=True)
+            self._writing.execute(planned, [{"cell": each["cell_id"], "number": each["seed"]} for each in again])
+            self._rows["sweep_run"] += len(again)
         seeds = sorted({*row["grid"].get("seeds", ()), *own["grid"].get("seeds", ())})
         if seeds == sorted(own["grid"].get("seeds", ())):
             return

@@ -183,6 +183,12 @@ def searches_of_sweeps(
     return {sweep_id: tuple(records_of_sweep) for sweep_id, records_of_sweep in searches.items()}
 
 
+def is_searching(database: Database, sweep_id: int) -> bool:
+    """Return whether a search that a sweep asks for has trials left."""
+    with database.read() as connection:
+        return any(search.left for search in searches_of_sweeps(connection, [sweep_id]).get(sweep_id, ()))
+
+
 def searches_that_tried(database: Database, cell_id: str) -> tuple[SearchRecord, ...]:
     """Return the searches of which a cell is a trial, each as the sweep that asks for most trials has it."""
     with database.read() as connection:

@@ -143,8 +143,8 @@ def test_winners_that_no_override_can_give_are_refused_as_a_grid(tmp_path):
     (tmp_path / "grid.yaml").write_text(GRID.replace("model: {width: 16, ", "model: {") + f"grids:\n{parts}")
     tuned = load_grid(tmp_path / "grid.yaml")
     with open_database("runs.db", write=True, create=True) as database:
-        found = search(database, tuned, random.Random(0)).with_winners()
-        recording.register(database, found, found.grid)
+        winners_plan = search(database, tuned, random.Random(0)).with_winners()
+        recording.register(database, winners_plan, winners_plan.grid)
     fault = refused("export", "tuned", "--tuned", "tuned.yaml")
     assert fault.problem.startswith("no overrides of this grid give the winners")
     assert not Path("tuned.yaml").exists()
