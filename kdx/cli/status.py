@@ -55,21 +55,21 @@ def status(
         # SQLite a sweep cannot write meanwhile.
         jobs = submitted(database)
         if sweep is not None:
-            progress = _runs_of_sweep(
+            output = _runs_of_sweep(
                 database, known_sweep(database, sweep, context).name, conditions or [], jobs, context
             )
         else:
             known = statuses(database, jobs)
             last = [] if known else ["no sweep is recorded here yet; kdx sweep GRID records one"]
-            progress = Progress(
+            output = Output(
                 [status.plain for status in known], [*_lines(known, database, context)] if known else [], last
             )
-    context.answer(progress.record, lambda: progress.lines)
-    for text in () if context.json else progress.last:
+    context.answer(output.record, lambda: output.lines)
+    for text in () if context.json else output.last:
         say(text)
 
 
-class Progress(NamedTuple):
+class Output(NamedTuple):
     """What the command writes, once nothing more is read."""
 
     record: Any
@@ -371,7 +371,7 @@ def _runs_of_sweep(
     conditions: Sequence[str],
     jobs_of_sweeps: Mapping[int, Sequence[Submitted]],
     context: Context,
-) -> Progress:
+) -> Output:
     """Return the progress of each run of a sweep that meets all `key=value`."""
     sweep_id = sweep_named(database, name)
     written = remarks(database)
@@ -428,7 +428,7 @@ def _runs_of_sweep(
     last = [f"{of_trials}{count_of(len(views), 'run')}: {states}{following}"]
     if any(each.queued is None for each in jobs):
         last.insert(0, "note: Slurm does not answer here, so the state of its jobs is unknown")
-    return Progress(record, [*lines()], last)
+    return Output(record, [*lines()], last)
 
 
 def _views(database: Database, sweep_id: int, written: Remarks, not_needed: Mapping[int, str]) -> list[RunView]:

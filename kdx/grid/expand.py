@@ -47,9 +47,8 @@ class Combination:
             if (inner := node.inner(path)) is not None:
                 return plain_number(as_word(factor, inner.plain()))
         default = default_word(factor)
-        if (
-            factor.startswith("data.") and factor in options()
-        ):  # Corpora have options of one name, each its own default.
+        if factor.startswith("data.") and factor in options():
+            # Corpora share names of options, but not their defaults.
             corpus = self.word("data.corpus") or ""
             own = DIFFICULTIES.definition(corpus).options if corpus in DIFFICULTIES else ()
             default = next((as_word(factor, each.default) for each in own if f"data.{each.name}" == factor), "none")
