@@ -19,7 +19,7 @@ from rich.theme import Theme
 from kdx.cli.console import say, waits_for
 from kdx.cli.wording import NOT_NEEDED, PAUSED, count_of, run_name
 from kdx.grid.plan import Plan, PlannedRun, RunKey
-from kdx.report.wording import rounded
+from kdx.metrics.decimals import rounded
 from kdx.report.writers.styles import BARS, styled
 from kdx.report.writers.widths import cells, folded, shortened
 from kdx.sanitize import sanitize_lines

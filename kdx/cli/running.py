@@ -20,7 +20,7 @@ from kdx.components.find import laid_out
 from kdx.components.registry import components_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
-from kdx.report.wording import rounded
+from kdx.metrics.decimals import rounded
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions

@@ -29,7 +29,7 @@ from kdx.errors import KdxError
 from kdx.report.figures.plot import curves_plot
 from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import load_paper, shipped
-from kdx.report.papers.verdicts import Verdict, answers
+from kdx.report.papers.verdicts import answers
 from kdx.report.writers.html.learning import curves_wanted
 from kdx.report.writers.html.page import Linked, claims_part, curves_part, live_page, report_part
 from kdx.store.database import Database
@@ -200,13 +200,10 @@ class Pages:
         sweep = load_sweep(database, name)
         decided = []
         for paper in (load_paper(each, [sweep]) for each in shipped()):
-            of_paper = answers(paper.claims, [sweep])
-            tested = [
-                each for each in of_paper if any(setting.verdict is not Verdict.NOT_TESTED for setting in each.settings)
-            ]
+            tested = [each for each in answers(paper.claims, [sweep]) if each.tested]
             if tested:
                 decided.append((paper, tested))
-        return claims_part(decided, self._context.options)
+        return claims_part(decided)
 
 
 _LINKS = [("Sweeps", "/")]

@@ -11,8 +11,8 @@ from kdx.cli.wording import choices_of, notes_in_words, process_in_words, proces
 from kdx.grid.cell_selector import default_word, in_layer, options
 from kdx.grid.layers import layers_of_model
 from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.metrics.decimals import rounded
 from kdx.report.figures.plot import Plot
-from kdx.report.wording import rounded
 from kdx.report.writers.settings import as_yaml
 from kdx.run_files.files import Kind, files_beside, files_of, folder_of, log_of
 from kdx.run_files.folder_ownership import is_strange

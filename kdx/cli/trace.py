@@ -15,13 +15,13 @@ from kdx.cli.shown import ATTEMPT, attempt_row, fact_lines, yaml_lines
 from kdx.cli.wording import count_of, numbers_of
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import Shown
+from kdx.metrics.decimals import rounded
 from kdx.report.selection.joined import names
 from kdx.report.sheets.scores import words
 from kdx.report.tables import tables as tables_of
 from kdx.report.tables import with_tables_of
 from kdx.report.trace import Trace, TracedRun, find, to_json
 from kdx.report.trace import trace as trace_place
-from kdx.report.wording import rounded
 from kdx.sanitize import sanitize_lines
 from kdx.shell import kdx_command, shell_word
 from kdx.store.reading import attempts_of, grids

@@ -6,7 +6,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from kdx.report.wording import rounded
+from kdx.metrics.decimals import rounded
 from kdx.sanitize import sanitize
 from kdx.store.machine import machine
 from kdx.store.remarks import NoteRecord

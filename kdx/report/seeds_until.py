@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from kdx.grid.plan import TableSpec
 from kdx.grid.seeds import SeedRule, rule_of
 from kdx.report.table.comparable import comparable_cells, traits_of
-from kdx.report.table.comparisons import baseline_of, decides, follow
+from kdx.report.table.comparisons import baseline_of, follow
 from kdx.report.table.layout import lay_out
 from kdx.store.records import OVER, SweepRecord
 
@@ -75,7 +75,8 @@ def _followed(sweep: SweepRecord, rule: SeedRule) -> Iterator[tuple[str, Needed]
     tables = [TableSpec.model_validate(table) for table in sweep.grid.get("tables") or ()]
     tables = [table for table in tables if table.baseline]
     for table, layout in zip(tables, lay_out(sweep, tables), strict=True):
-        if not decides(table, layout):
+        # Evaluations are made of runs that have ended, so no seed waits for them.
+        if layout.evaluations:
             continue
         comparable = comparable_cells(layout, traits_of(layout, sweep))
         baseline = baseline_of(layout, table)

@@ -8,6 +8,8 @@ from kdx.report.table.comparisons import Mark
 
 Column = tuple[str, Sequence[str]]
 """The header of a column, and its text in each row."""
+DIGIT = "\u2007"
+"""A blank as wide as a digit."""
 SIGNS: dict[Mark | None, str] = {Mark.NOT_DISTINGUISHABLE: "†", Mark.UNTESTED: "‡"}
 """The sign behind a mean that is not the best."""
 

@@ -2,15 +2,9 @@
 
 from collections.abc import Mapping
 from math import isfinite, isnan
-from typing import TYPE_CHECKING
 
-from kdx.metrics.decimals import rounded as rounded
+from kdx.metrics.decimals import rounded
 from kdx.report.statistics.metric import Metric
-
-if TYPE_CHECKING:  # progress lines need the decimals of a metric alone, without what computes a table
-    from kdx.grid.table_layout import Address
-    from kdx.report.table.layout import Layout
-    from kdx.report.tables import Table
 
 LEVELS = " / "
 """Between the words of a nested header."""
@@ -46,24 +40,10 @@ def _with_sign(value: float, text: str) -> str:
     return text if isnan(value) or not float(text.replace("∞", "inf")) else f"{'−' if value < 0 else '+'}{text}"
 
 
-def correction(table: "Table") -> str:
-    """How the p-values of a table's differences are corrected."""
-    if table.baseline:
-        number = next((group.comparisons for group in table.groups), 0)
-        return f"two-sided, Holm's correction over {number} difference{'' if number == 1 else 's'}"
-    # The best was chosen by the same runs.
-    return "one-sided, of being no worse, times the number of comparisons in its column"
-
-
 def word_of(factor: str, word: str) -> str:
     """A factor's word, with the name of the factor where the word is unclear alone, as a number or `none` is."""
     unclear = word in ("none", "–", "true", "false") or word[:1].isdecimal()
     return f"{factor.rpartition('.')[2]} {word}" if unclear else word
-
-
-def place(layout: "Layout", at: "Address") -> str:
-    """The words of a place's row and column, joined."""
-    return in_levels(layout.header(at))
 
 
 def in_levels(words: Mapping[str, str]) -> str:

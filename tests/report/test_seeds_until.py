@@ -67,6 +67,13 @@ def test_at_the_most_seeds_the_rule_ends_undecided():
     assert "Not decided after 6 seeds, the most: linear." in table.notes
 
 
+def test_a_word_that_is_unclear_alone_has_the_name_of_its_factor():
+    built = sweep_of({"exponential": BASE, "linear": NEAR}, table={**TABLE, "columns": ["position"]})
+    cells = tuple(replace(each, labels={**each.labels, "position": "none"}) for each in built.cells)
+    (table,) = tables(replace(built, cells=cells))
+    assert "Not decided after 6 seeds, the most: linear / position none." in table.notes
+
+
 def test_equal_within_the_margin_is_decided_too():
     wide = {**TABLE, "margin": {"bleu": 8}}
     result = needed_seeds(sweep_of(first(3, exponential=BASE, linear=NEAR), table=wide))

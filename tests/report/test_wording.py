@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sweeps import cell, metric_of, run, scored, seeded, sweep
 
+from kdx.metrics.decimals import rounded
 from kdx.report.sheet import Score, Sheet
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.notes import caption
@@ -13,7 +14,7 @@ from kdx.report.sheets.scores import column_headers, words
 from kdx.report.statistics.estimates import minimum_detectable_difference
 from kdx.report.statistics.metric import Metric
 from kdx.report.tables import tables
-from kdx.report.wording import difference, interval, probability, rounded, signed
+from kdx.report.wording import difference, interval, probability, signed
 from kdx.store.records import Provenance, RunState
 
 MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."

@@ -298,10 +298,10 @@ def cell_of(
             split.
         seed_rule: what decides how many seeds the cell has, if a rule does.
     """
-    scored_by, broken = None, frozenset[int]()
+    scored_by, broken, of_test = None, frozenset[int](), not isinstance(record, EvaluatedCell)
     if isinstance(record, EvaluatedCell):
         scored_by, broken = record.evaluation.metric, record.failed
-        runs, metrics, documents, record = record.scored(runs), record.metrics, record.documents, record.record
+        metrics, documents, record = record.metrics, record.documents, record.record
     known = {scored_by: METRICS.definition(scored_by).measure} if scored_by else record.spec.test_metrics
     selected_by = Metric(record.spec.selection_metric, record.spec.selection_measure)
     own = scored_by or selected_by.name.removeprefix("valid/")
@@ -314,7 +314,7 @@ def cell_of(
             return None
         if name == selected_by.name:
             return run.valid_score
-        return run.test_score if name == own else metrics.get(run.id, {}).get(f"test/{name}")
+        return run.test_score if of_test and name == own else metrics.get(run.id, {}).get(f"test/{name}")
 
     standing = standing_runs(runs)
     seeds = tuple(

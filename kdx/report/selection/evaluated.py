@@ -3,7 +3,7 @@
 Which seed stands for a cell is decided by the validation within its own training, whatever an evaluation gave.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +13,7 @@ from kdx.errors import KdxError
 from kdx.grid.evaluations import ResolvedEvaluation, resolve_evaluation
 from kdx.grid.plan import Plan
 from kdx.grid.table_layout import SWEEP, evaluated
-from kdx.store.records import CellRecord, DocumentRecord, EvaluationRecord, RunRecord, SweepRecord
+from kdx.store.records import CellRecord, DocumentRecord, EvaluationRecord, SweepRecord
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,6 @@ class EvaluatedCell:
     def documents(self) -> dict[int, DocumentRecord]:
         """Run id → what it measured by document; runs for which that is not recorded are left out."""
         return {run: made.documents for run, made in self.made.items() if made.documents}
-
-    def scored(self, runs: Iterable[RunRecord]) -> list[RunRecord]:
-        """Return the runs of the cell with what this evaluation gave each in the place of its test score."""
-        metric = self.evaluation.metric or self.record.spec.selection_metric.removeprefix("valid/")
-        return [run._replace(test_score=self.metrics.get(run.id, {}).get(f"test/{metric}")) for run in runs]
 
 
 def evaluated_cells(sweep: SweepRecord) -> tuple[EvaluatedCell, ...]:

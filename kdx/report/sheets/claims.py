@@ -25,7 +25,7 @@ def claim(answer: Answer) -> Iterator[Sheet]:
         yield _claim(answer.claim, verdict, first=index == 0)
 
 
-def of_papers(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str = "") -> Iterator[tuple[str, list[Sheet]]]:
+def of_papers(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator[tuple[str, list[Sheet]]]:
     """The heading of each paper with the listings of its claims.
 
     Args:

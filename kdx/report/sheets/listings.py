@@ -6,28 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 from kdx.grid.plan import Shown
+from kdx.metrics.decimals import rounded
 from kdx.report.papers.published_comparison import Agreement, PublishedComparison
 from kdx.report.selection.cells import Cell, State
 from kdx.report.selection.searched import Edge, SearchedCell, space_in_words
 from kdx.report.sheet import Sheet, listing
-from kdx.report.sheets.notes import errors_over
+from kdx.report.sheets.notes import correction, errors_over
 from kdx.report.sheets.scores import name_columns, score_or_dash, scores
 from kdx.report.statistics.estimates import Estimate
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.comparisons import Difference
 from kdx.report.table.layout import Layout
 from kdx.report.tables import Table
-from kdx.report.wording import (
-    correction,
-    difference,
-    in_levels,
-    interval,
-    place,
-    probability,
-    rounded,
-    signed,
-    word_of,
-)
+from kdx.report.wording import difference, in_levels, interval, probability, signed, word_of
 from kdx.store.records import TrialState
 
 _NOT_CONVERGED = "did not converge"
@@ -35,7 +26,7 @@ _EDGE = "^"
 """The sign behind a setting at the edge of its range."""
 
 
-def sheets_of(table: Table, *, statistics: bool = False, notes: str = "short", best: str = "Bold") -> list[Sheet]:
+def sheets_of(table: Table, *, statistics: bool, notes: str, best: str = "Bold") -> list[Sheet]:
     """A table and its listings.
 
     Args:
@@ -320,7 +311,7 @@ def _edges(table: Table) -> Iterator[str]:
         for name, edge in searched.edges.items():
             space = space_in_words(searched.search.space[name])
             text = f"{edge_in_words(name, searched, edge)} (of {space})"
-            places.setdefault(text, []).append(place(table.layout, at))
+            places.setdefault(text, []).append(table.layout.place(at))
     for text, of_text in places.items():
         yield f"{_EDGE} {', '.join(of_text)}: {text}."
 
@@ -331,11 +322,11 @@ def _expected_best(table: Table) -> Iterator[str]:
     halves = []
     for at, searched in table.searches.items():
         if searched.without_expected_best:
-            reasons.setdefault(searched.without_expected_best, []).append(place(table.layout, at))
+            reasons.setdefault(searched.without_expected_best, []).append(table.layout.place(at))
         if searched.expected_best:
             half = searched.expected_best[(len(searched.expected_best) + 1) // 2 - 1]
             best, low, high = (rounded(value, searched.metric.name) for value in (half.expected, half.low, half.high))
-            halves.append(f"{place(table.layout, at)} {best} ({low} to {high}) of {half.draws}")
+            halves.append(f"{table.layout.place(at)} {best} ({low} to {high}) of {half.draws}")
     for reason, places in reasons.items():
         cells = "" if len(places) == len(table.searches) else f" of {', '.join(places)}"
         yield f"The expected best of fewer trials{cells} is left out: {reason}."

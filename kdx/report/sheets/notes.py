@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from kdx.metrics.decimals import rounded
 from kdx.report.sheet import SIGNS
 from kdx.report.statistics.by_document import over
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.audit import FAST, OUT, TUNED, UNKNOWN, UnequalFact
 from kdx.report.table.comparisons import Group
 from kdx.report.tables import Table
-from kdx.report.wording import difference, place, rounded, setting
+from kdx.report.wording import difference, setting
 
 _MOST_NAMED = 4
 """A note names up to so many cells; where there are more, it gives their number."""
@@ -42,8 +43,8 @@ def further(table: Table) -> list[str]:
 
 def _without_marks(table: Table) -> list[str]:
     """Why no cell is marked best, for a table with several cells in one column."""
-    columns = map(table.layout.column, range(len(table.layout.columns)))
-    several = any(len({cell.id for cell in column if cell and cell.value is not None}) > 1 for column in columns)
+    scored = {(column, cell.id) for (_, column), cell in table.layout.places.items() if cell.value is not None}
+    several = len(scored) > len({column for column, _ in scored})
     return ["No cell is marked best: that takes two cells of two seeds each whose numbers compare."] if several else []
 
 
@@ -57,6 +58,15 @@ def errors_over(table: Table) -> str:
         return ""
     parts = [f"{text} ({', '.join(metrics)})" if len(errors) > 1 else text for text, metrics in errors.items()]
     return f"Intervals and marks are over {'; '.join(parts)}."
+
+
+def correction(table: Table) -> str:
+    """How the p-values of a table's differences are corrected."""
+    if table.baseline:
+        number = next((group.comparisons for group in table.groups), 0)
+        return f"two-sided, Holm's correction over {number} difference{'' if number == 1 else 's'}"
+    # The best was chosen by the same runs.
+    return "one-sided, of being no worse, times the number of comparisons in its column"
 
 
 def _resolution(table: Table) -> str:
@@ -140,7 +150,7 @@ def _unequal(table: Table, fact: UnequalFact) -> str:
         if len(places) > _MOST_NAMED or (len(places) > 1 and (word, places) == values[0]):
             cells = f"{len(places)} cells"
         else:
-            cells = ", ".join(place(table.layout, at) for at in places)
+            cells = ", ".join(table.layout.place(at) for at in places)
         parts.append(f"{word} in {cells}")
     among = "" if len(table.groups) == 1 else f" ({fact.task}, {fact.metric.name})"
     if fact.topic == UNKNOWN:

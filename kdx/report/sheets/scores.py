@@ -5,12 +5,13 @@ from dataclasses import replace
 
 from kdx.grid.plan import Shown
 from kdx.grid.table_layout import Address
+from kdx.metrics.decimals import rounded
 from kdx.report.selection.cells import Cell
 from kdx.report.sheet import Column, Score, Sheet
 from kdx.report.sheets.notes import caption
 from kdx.report.table.layout import Layout
 from kdx.report.tables import Table
-from kdx.report.wording import rounded, word_of
+from kdx.report.wording import word_of
 
 
 def scores(table: Table, *, full: bool = False, best: str = "Bold") -> Sheet:

@@ -139,7 +139,7 @@ def document_error(parts: Sequence[tuple[float, ByDocument]]) -> DocumentError |
     Returns:
         None where the documents are not the same, or a mean is of a single seed.
     """
-    if not parts or not _same_documents(parts) or any(len(scores.differences) < 2 for _, scores in parts):
+    if not _same_documents(parts) or any(len(scores.differences) < 2 for _, scores in parts):
         return None
     targets = parts[0][1].targets
     jackknife = (len(targets) - 1) / len(targets)

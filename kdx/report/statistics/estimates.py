@@ -266,7 +266,7 @@ def minimum_detectable_difference(n: int, comparisons: int = 1, *, sides: int = 
 
 
 @cache
-def detectable_errors(comparisons: int = 1, *, sides: int = 2) -> float:
+def detectable_errors(comparisons: int, *, sides: int) -> float:
     """The same in standard errors of the difference, where these are known; arguments as above."""
     return float(special.ndtri(POWER) - special.ndtri((1 - LEVEL) / (sides * comparisons)))
 

@@ -89,9 +89,9 @@ def _any_look(first: int, last: int, level: float, sides: int) -> float:
     """
     crossed, within = 0.0, np.empty(0)
     for n in range(first, last + 1):
-        own = min(1.0, level * (n / last) ** _EXPONENT)
-        t = -float(special.stdtrit(n - 1, own / sides)) if own > 0 else float("inf")
-        bound = t / sqrt(n - 1 + t * t) if t < 1e150 else 1.0
+        own = level * (n / last) ** _EXPONENT
+        t = -float(special.stdtrit(n - 1, own / sides))
+        bound = t / sqrt(n - 1 + t * t)
         if bound <= 0:
             return 1.0
         if n == first:

@@ -3,13 +3,10 @@
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, inf, isfinite, log, log1p
-from typing import TYPE_CHECKING
 
+from kdx.grid.field_types import Margin
 from kdx.tasks.definition import Measure, Per, Scale
 from kdx.vocabulary import Direction, Split
-
-if TYPE_CHECKING:  # a progress line, which needs the decimals of a metric alone, does without pydantic
-    from kdx.grid.field_types import Margin
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ class Metric:
         """The difference with the sign of an improvement: positive is better."""
         return difference if self.direction is Direction.MAX else -difference
 
-    def margin_on_scale(self, margin: "Margin", reference: float) -> float:
+    def margin_on_scale(self, margin: Margin, reference: float) -> float:
         """A margin on the scale on which scores are compared.
 
         Args:

@@ -42,7 +42,6 @@ _NO_MATTER = frozenset({"host", "gpu", "commit", "training.record_every"})
 """Facts that cannot change a score; instead of the commit, the code that a run uses is compared."""
 CANARY = "canary"
 """Key of an environment that holds the hash of some arithmetic (`kdx.training.canary`)."""
-CODE = "code"
 ALWAYS = frozenset({CHANGED, FAST, OUT, TUNED, UNKNOWN})
 """Topics that are listed even where all cells share the fact."""
 _SHORT = 8
@@ -216,7 +215,7 @@ def _conditions(
     # Module by module, since two cells need not use the same ones.
     for module in sorted(edited):
         hashes = (sha256[:_SHORT] for origin in origins if (sha256 := (origin.modules or {}).get(module)))
-        yield from _agreed(f"{CODE} of {module}", hashes)
+        yield from _agreed(f"code of {module}", hashes)
     for key in dict.fromkeys(key for origin in origins for key in origin.environment or ()):
         values = [(origin.environment or {}).get(key) for origin in origins]
         if key == CANARY:

@@ -24,7 +24,7 @@ from kdx.grid.cell_selector import plain_number
 from kdx.grid.field_types import Margin
 from kdx.grid.plan import TableSpec
 from kdx.grid.seeds import SeedRule
-from kdx.grid.table_layout import Address, reads_evaluations
+from kdx.grid.table_layout import Address
 from kdx.report.selection.cells import Cell
 from kdx.report.statistics.estimates import (
     LEVEL,
@@ -152,7 +152,8 @@ def compare(
         most = (max((best[at].comparisons for at in group.cells if at in best), default=0) for group in comparable)
         groups = [_group(group, number, 1, from_best, rule) for group, number in zip(comparable, most, strict=True)]
         return tuple(groups), from_best, marks
-    followed = follow(layout, spec, comparable, rule) if rule and decides(spec, layout) else {}
+    # Evaluations are made of runs that have ended, so no seed waits for them.
+    followed = follow(layout, spec, comparable, rule) if rule and not layout.evaluations else {}
     differences = _differences(comparable, baseline_of(layout, spec), spec.margin, rule, followed)
     tested = [difference.estimate.p for difference in differences if difference.estimate]
     # Planned comparisons that cannot be made yet count too.
@@ -180,14 +181,6 @@ def baseline_of(layout: Layout, spec: TableSpec) -> BaselineOf:
         return None if row is None or column is None or (row, column) == at else (row, column)
 
     return baseline
-
-
-def decides(spec: TableSpec, layout: Layout) -> bool:
-    """Whether a rule adds seeds until the comparisons of this table with its baseline are decided.
-
-    Evaluations are made of runs that have ended, so no seed waits for them.
-    """
-    return bool(spec.baseline) and not (layout.evaluations and reads_evaluations(spec))
 
 
 def follow(

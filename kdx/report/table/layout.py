@@ -12,6 +12,7 @@ from kdx.report.selection.best_seed import by_cell
 from kdx.report.selection.cells import Cell, cell_of
 from kdx.report.selection.evaluated import EvaluatedCell, evaluated_cells
 from kdx.report.statistics.metric import Metric
+from kdx.report.wording import in_levels
 from kdx.store.records import CellRecord, SweepRecord
 
 
@@ -39,10 +40,6 @@ class Layout:
     evaluations: Mapping[str, EvaluatedCell] = field(default_factory=dict)
     """Cell id → the evaluation whose scores stand in its place; none where the scores are those of tests."""
 
-    def column(self, index: int) -> list[Cell | None]:
-        """One column of cells; None where a place is empty."""
-        return [self.places.get((row, index)) for row in range(len(self.rows))]
-
     @property
     def cells(self) -> tuple[Cell, ...]:
         """Every cell, row by row."""
@@ -69,6 +66,10 @@ class Layout:
         row, column = at
         factors = (*self.row_factors, *self.column_factors)
         return dict(zip(factors, (*self.rows[row], *self.columns[column]), strict=True))
+
+    def place(self, at: Address) -> str:
+        """The words of a place's row and column, joined."""
+        return in_levels(self.header(at))
 
     def trained(self, cell: Cell) -> str:
         """The id of the trained cell; that of an evaluation is another one."""

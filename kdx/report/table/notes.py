@@ -181,7 +181,7 @@ def _named(layout: Layout, places: Sequence[Address]) -> str:
     """Cells by the words of their row and column, or their number where they are many."""
     if len(places) > _MOST_NAMED:
         return f"{len(places)} cells"
-    return ", ".join(" / ".join((*layout.rows[row], *layout.columns[column])) for row, column in places)
+    return ", ".join(map(layout.place, places))
 
 
 def _over_seeds(layout: Layout) -> str:

@@ -14,12 +14,12 @@ from kdx.report.papers.published_comparison import PublishedComparison
 from kdx.report.papers.verdicts import Answer, ContrastOutcome
 from kdx.report.selection.cells import Cell, State
 from kdx.report.selection.searched import SearchedCell
+from kdx.report.sheets.notes import correction
 from kdx.report.statistics.estimates import LEVEL, Estimate
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.audit import UnequalFact
 from kdx.report.table.comparisons import Difference, Group, Mark
 from kdx.report.tables import Table
-from kdx.report.wording import correction
 
 
 def plain(value: Any) -> Any:

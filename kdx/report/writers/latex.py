@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
-from kdx.report.sheet import Score, Sheet, lined_up, spans
+from kdx.report.sheet import DIGIT, Score, Sheet, lined_up, spans
 from kdx.report.sheets.claims import of_papers
 from kdx.report.sheets.listings import sheets_of
 from kdx.report.tables import Table
-from kdx.report.writers.tex import DIGIT, breakable_tex, raised, spelled, tex
+from kdx.report.writers.tex import breakable_tex, raised, spelled, tex
 from kdx.report.writers.text import are_words, fit
 from kdx.report.writers.widths import GAP
 from kdx.sanitize import sanitize

@@ -36,11 +36,11 @@ SHOWN = re.compile(rf"^(?:{_WORDS})(?![^\s,])|(?<=\d )(?:{_WORDS})\b|(?<=[,:] )(
 """A state at the start of a line or alone, behind a number, or where a title has the verdict or the state."""
 
 
-def styled(text: "str | Text") -> "Text":
+def styled(text: str) -> "Text":
     """Return a text in which states and verdicts have their styles, and nothing else has any."""
     # Help and pipes do without rich.
     from rich.text import Text
 
-    shown = Text(text) if isinstance(text, str) else text
+    shown = Text(text)
     shown.highlight_regex(SHOWN, STYLES.__getitem__)
     return shown

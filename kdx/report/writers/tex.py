@@ -8,9 +8,9 @@ as two apostrophes, which changes the name.
 import re
 import unicodedata
 
+from kdx.report.sheet import DIGIT
 from kdx.sanitize import sanitize
 
-DIGIT = "\u2007"  # a blank as wide as a digit
 _BREAK = "\\allowbreak{}"
 """A place inside a word at which a line may end."""
 _LONGEST_WORD = 20

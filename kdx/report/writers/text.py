@@ -63,9 +63,10 @@ class TextSheet:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the title, the body in as many pieces as the width needs, and the notes."""
-        title = styled(Text(sanitize(self.sheet.title), style="bold"))
+        title = styled(sanitize(self.sheet.title))
+        title.stylize_before("bold")
         if self.sheet.caption:
-            title.append(f": {sanitize(self.sheet.caption)}", style="not bold")
+            title.append(f": {sanitize(self.sheet.caption)}")
         yield title
         widest = _NOTES
         has_body = self.sheet.rows or self.sheet.of_scores

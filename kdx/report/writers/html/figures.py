@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from kdx.grid.table_layout import Address
+from kdx.metrics.decimals import rounded
 from kdx.report.figures.charts import CURVE, SCATTER, Mark, dots, forest, plotted, scatter
 from kdx.report.figures.plot import Plot, Point, Series, scale
 from kdx.report.figures.series import over_length, over_parameters
@@ -16,7 +17,7 @@ from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table import comparisons
 from kdx.report.table.audit import PARAMETERS
 from kdx.report.tables import Table
-from kdx.report.wording import difference, in_levels, interval, place, rounded, setting
+from kdx.report.wording import difference, in_levels, interval, setting
 from kdx.store.records import SweepRecord
 
 _MOST_GROUPS = 24
@@ -124,7 +125,7 @@ def _costs(table: Table, sweep: SweepRecord) -> Iterator[str]:
                 costs = [known[seed.run_id] for seed in cell.seeds if seed.score is not None and seed.run_id in known]
                 if costs:
                     cost = sum(costs) / len(costs)
-                    label = f"{place(table.layout, at)}: {rounded(mean, metric.name)} with {cost:,.0f} {title}"
+                    label = f"{table.layout.place(at)}: {rounded(mean, metric.name)} with {cost:,.0f} {title}"
                     marks.append(Mark(label, f"#{cell_anchor(cell)}", True, cost, mean, group=groups[at[0]]))
             if len({mark.x for mark in marks}) > 1:
                 yield scatter(marks, title, str(metric))
@@ -143,7 +144,7 @@ def _scatters(table: Table) -> Iterator[str]:
                 if x is not None and isfinite(x) and y is not None and isfinite(y):
                     is_selected = seed.run_id == cell.run_id
                     label = (
-                        f"{place(table.layout, at)}, seed {seed.seed}: {rounded(x, validation.name)} on validation, "
+                        f"{table.layout.place(at)}, seed {seed.seed}: {rounded(x, validation.name)} on validation, "
                         f"{rounded(y, test.name)} on test{', selected' if is_selected else ''}"
                     )
                     href = f"#{run_anchor(table.layout, cell, seed.run_id)}"
@@ -161,7 +162,7 @@ def _scatters(table: Table) -> Iterator[str]:
 def _trials(table: Table) -> Iterator[str]:
     """The scores of the trials of each searched cell against each parameter."""
     plots = [
-        (searched.metric, replace(plot, title=place(table.layout, at)))
+        (searched.metric, replace(plot, title=table.layout.place(at)))
         for at, searched in table.searches.items()
         for plot in over_parameters(searched)
     ]
@@ -175,7 +176,7 @@ def _expected_best(table: Table) -> Iterator[str]:
     for at, searched in table.searches.items():
         points = tuple(Point(float(best.draws), best.expected, best.low, best.high) for best in searched.expected_best)
         if points:
-            by_metric.setdefault(searched.metric, []).append(Series(place(table.layout, at), points))
+            by_metric.setdefault(searched.metric, []).append(Series(table.layout.place(at), points))
     for metric, series in by_metric.items():
         yield plotted(Plot("", "trials", str(metric), tuple(series), logarithmic=True), SCATTER)
 

@@ -36,7 +36,7 @@ def figures_of_curves(
     cells: Mapping[str, tuple[Cell, str]],
     runs: Mapping[int, RunRecord],
     curves: Curves,
-    baselines: Collection[str] = (),
+    baselines: Collection[str],
 ) -> list[dict[str, Any]]:
     """The cells in groups of one validation metric, each with the curves of that metric and of the training loss.
 
@@ -81,7 +81,8 @@ def figures_of_curves(
             if cell.id in charts
         ]
         which = "All cells together." if every else "The best cells and baselines together."
-        sections += [{"title": metric, "figures": figures, "together": together, "which": which}] if figures else []
+        overlaid = {"caption": which, "svgs": together}
+        sections += [{"title": metric, "figures": figures, "together": overlaid}] if figures else []
     return sections
 
 

@@ -19,7 +19,7 @@ prepare(document);
 
 function sort(table, body, original, header) {
   const orders = ["none", "ascending", "descending"];
-  if (header.textContent.includes("↑")) orders.push(orders.splice(1, 1)[0]);
+  if ("rising" in header.dataset || header.textContent.includes("↑")) orders.push(orders.splice(1, 1)[0]);
   const order = orders[(orders.indexOf(header.getAttribute("aria-sort") || "none") + 1) % 3];
   for (const other of table.querySelectorAll("th[aria-sort]")) other.removeAttribute("aria-sort");
   if (order !== "none") header.setAttribute("aria-sort", order);
@@ -39,7 +39,7 @@ function keyOf(cell) {
   const text = (cell.dataset.value ?? cell.textContent).trim();
   if (cell.tagName === "TH") return text;
   const plain = text.replace("−", "-").replace(/^[<>≤≥]\s*/, "").replace(/^([+-]?)(∞|inf$)/, "$1Infinity");
-  const number = Number.parseFloat(plain);
+  const number = Number.parseFloat(plain.replace(/(\d),(?=\d{3})/g, "$1"));
   return Number.isNaN(number) ? text : number;
 }
 

@@ -16,24 +16,24 @@ from kdx.report.figures.plot import Plot
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
 from kdx.report.selection.cells import INVALIDATED, Cell, Seed
-from kdx.report.sheet import Score, Sheet, lined_up, spans
+from kdx.report.sheet import DIGIT, Score, Sheet, lined_up, spans
 from kdx.report.sheets.claims import heading
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.notes import further
 from kdx.report.sheets.scores import cell_anchor, run_anchor, score_or_dash, scores
+from kdx.report.statistics.metric import Metric
 from kdx.report.table.layout import Layout
 from kdx.report.tables import Table
-from kdx.report.wording import place
 from kdx.report.writers.html.claims import badge_of, sections
 from kdx.report.writers.html.figures import figures
 from kdx.report.writers.html.learning import Curves, figures_of_curves
 from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize, sanitize_lines, spelled_out
 from kdx.store.records import Provenance, RunRecord, SweepRecord
+from kdx.vocabulary import Direction
 
 Linked = tuple[str, str]
 """A text of a live page, and the address that it leads to, if it is not empty."""
-_DIGIT = "\u2007"  # a blank as wide as a digit
 
 
 def to_html(
@@ -62,9 +62,9 @@ def report_part(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> 
     return Markup(_templates().get_template("main.html").render(live=True, **_report(tables, sweep, curves)))
 
 
-def claims_part(answers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Markup:
+def claims_part(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> Markup:
     """Return what `claims_to_html` shows, to stand on a page of `live_page`."""
-    return Markup(_templates().get_template("main.html").render(papers=_claims(answers, options)))
+    return Markup(_templates().get_template("main.html").render(papers=_claims(answers, "")))
 
 
 def curves_part(plots: Iterable[Plot]) -> Markup:
@@ -105,7 +105,7 @@ def _report(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> dict
     layouts: dict[str, Layout] = {}
     for table in tables:
         for at, cell in table.layout.places.items():
-            cells.setdefault(cell.id, (cell, place(table.layout, at)))
+            cells.setdefault(cell.id, (cell, table.layout.place(at)))
             layouts.setdefault(cell.id, table.layout)
     runs = {run.id: run for run in sweep.runs}
     shown = [_table(table, sweep, f"table-{index}") for index, table in enumerate(tables, 1)]
@@ -139,7 +139,7 @@ def _report(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> dict
     }
 
 
-def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str, options: str = "") -> str:
+def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str, options: str) -> str:
     """Return one page with every claim, its verdict and the comparisons behind it.
 
     Args:
@@ -161,7 +161,7 @@ def fragment(sheet: Sheet) -> str:
     # Nothing outside of the element that holds the style is styled by it.
     style = Markup(_text("page.css").replace(":root", ":scope"))
     macros: Any = _templates().get_template("sheet.html").module
-    title = escape(f"{sheet.title}: {sheet.caption}" if sheet.caption else sheet.title)
+    title = escape(sanitize(f"{sheet.title}: {sheet.caption}" if sheet.caption else sheet.title))
     page = "background: var(--paper); color: var(--ink); padding: .5rem"
     return f'<div style="{page}"><style>@scope {{ {style} }}</style><p>{title}</p>{macros.sheet(_sheet(sheet))}</div>'
 
@@ -210,11 +210,16 @@ def _in_words(states: Mapping[str, int]) -> str:
 def _table(table: Table, sweep: SweepRecord, id: str) -> dict[str, Any]:
     return {
         "id": id,
-        "scores": _sheet(scores(table)),
+        "scores": {**_sheet(scores(table)), "rising": [_rises(metric) for metric in table.layout.metrics]},
         "figures": [*figures(table, sweep)],
         "listings": [_sheet(listing) for listing in listings(table, statistics=True, full=True)],
         "further": further(table),
     }
+
+
+def _rises(metric: Metric | None) -> bool:
+    """Whether the highest score of a column is the best."""
+    return metric is not None and metric.direction is Direction.MAX
 
 
 def _sheet(sheet: Sheet) -> dict[str, Any]:
@@ -245,7 +250,7 @@ def _sheet(sheet: Sheet) -> dict[str, Any]:
 
 def _places(column: Sequence[Score]) -> list[tuple[Score, Markup, Markup]]:
     """Each score with the texts to its right, which are of kdx alone; their blanks align them."""
-    return [(score, escape(mean), escape(more)) for score, mean, more in lined_up(column, blank=_DIGIT)]
+    return [(score, escape(mean), escape(more)) for score, mean, more in lined_up(column, blank=DIGIT)]
 
 
 def _runs_of_cell(
