@@ -44,10 +44,6 @@ def test_every_number_that_names_its_runs_is_that_of_the_example():
     assert json.loads(done.stdout)["numbers"] > 150
 
 
-def test_blocks_are_found():
-    assert len(WITH_BLOCKS) > 15
-
-
 def test_the_readme_counts_the_verdicts_that_the_findings_show():
     """Those of the findings are printed by a block that is run."""
     readme, findings = (

@@ -55,8 +55,3 @@ def test_shape_and_number_format_follow_positions_and_module() -> None:
     assert Sinusoidal(4, 0)(positions).shape == (2, 3, 4)
     assert Sinusoidal(4, 0).double()(positions).dtype is torch.float64
     assert Sinusoidal(4, 0).bfloat16()(positions).dtype is torch.bfloat16
-
-
-def test_odd_width_is_refused() -> None:
-    with pytest.raises(ValueError, match="width: sinusoids come in pairs, not 5; allowed: an even number"):
-        Sinusoidal(5, 0)

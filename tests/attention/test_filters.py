@@ -46,9 +46,6 @@ def test_reaching_to_both_sides_it_sees_the_whole_block_and_all_summaries() -> N
     assert seen_by_fixed(5, Reach.BOTH) == [3, 4, 5, 6, 7, 11]
 
 
-# full
-
-
 # sparse
 
 POSITIONS = torch.arange(9)

@@ -15,7 +15,6 @@ from kdx.attention import KernelAttention
 from kdx.attention.interfaces import Settings, Side
 from kdx.attention.kernels import KERNELS
 from kdx.attention.kernels.cosine import Cosine
-from kdx.attention.kernels.exponential import Exponential
 from kdx.attention.kernels.exponential_features import ExponentialFeatures
 from kdx.attention.kernels.favor import FAVOR
 from kdx.attention.kernels.hedgehog import Hedgehog
@@ -93,16 +92,6 @@ def test_each_head_learns_its_temperature() -> None:
         kernel.log_temperature.copy_(torch.tensor([0.0, math.log(3)]))
     one, three = kernel.log_weight(COSINE_Q.expand(1, 2, 1, 4), COSINE_K.expand(1, 2, 1, 4)).flatten().tolist()
     assert three == pytest.approx(3 * one)
-
-
-# exponential
-
-
-def test_reduction_is_query_and_key_themselves() -> None:
-    query, key = torch.zeros(1, 1, 2, 3), torch.zeros(1, 1, 2, 3)
-    reduced = Exponential(Settings(4, 1, 4)).dot_product(query, key)
-    assert reduced[0] is query
-    assert reduced[1] is key
 
 
 # exponential_features
@@ -223,9 +212,6 @@ def test_reduction_keeps_16_bits_of_the_norm_in_bf16() -> None:
     score = q.float() @ k.float().transpose(-2, -1)
     norm = key.float().square().sum(-1).unsqueeze(-2).expand_as(score)
     torch.testing.assert_close(-score, norm, rtol=2**-16, atol=0)
-
-
-# relu_squared
 
 
 # student_t

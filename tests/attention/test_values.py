@@ -7,9 +7,6 @@ import torch
 from kdx.attention import KernelAttention
 from tests.attention import by_hand
 
-# table
-
-
 # rotary
 
 
@@ -42,9 +39,3 @@ def test_rotary_values_do_not_change_when_all_positions_move() -> None:
     module = KernelAttention(8, 2, value="rotary", positions=["rotary"]).double()
     x, at = by_hand.draw(1, 6, 8), torch.arange(6)
     torch.testing.assert_close(module(x, query_positions=at), module(x, query_positions=at + 1000), rtol=0, atol=1e-9)
-
-
-# with_position
-
-
-# without_position

@@ -41,11 +41,6 @@ def test_prepare_prints_where_the_text_lies(home, text):
     assert read_about(home / "corpora" / "mine")
 
 
-def test_prepare_refuses_what_is_not_there(home, tmp_path):
-    with pytest.raises(KdxError, match="no such folder or archive"):
-        typed("data", "prepare", "mine", "--from", str(tmp_path / "absent"))
-
-
 def test_a_text_of_ones_own_needs_a_source(home):
     with pytest.raises(
         KdxError, match=r"kdx does not know a corpus `mine`\n  hint: of your own: kdx data prepare mine"

@@ -7,7 +7,7 @@ from looked_after import DB, completed, planned
 from looked_after import refused as refused_by
 
 from kdx.cli.context import Context
-from kdx.cli.named_runs import RunView, chosen, load_named, named_runs
+from kdx.cli.named_runs import RunView, chosen, named_runs
 from kdx.errors import KdxError
 from kdx.store import remarks
 from kdx.store.database import open_database
@@ -68,13 +68,6 @@ def test_what_names_nothing_or_too_much_is_refused():
     for words in ((), ("tiny", "1"), ("seed=1",), ("tiny", "other")):
         assert "names no runs" in refused(*words).problem or "no runs are named" in refused(*words).problem
     assert refused("tiny", "seed=9").problem == "no run has seed=9"
-
-
-@pytest.mark.parametrize("sweep", [None, "tiny", "grid.yaml"])
-def test_a_sweep_is_loaded_by_its_name_or_its_grid_file_or_is_the_most_recent(sweep):
-    planned(1)
-    with open_database("runs.db", write=False) as database:
-        assert load_named(database, sweep, Context("runs.db")).name == "tiny"
 
 
 def test_a_database_in_the_place_of_a_sweep_is_recognised():

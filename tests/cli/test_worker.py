@@ -283,8 +283,3 @@ def test_bad_input_is_one_message_and_starts_nothing(folder, words, said):
     error = refused("worker", *words)
     assert error.exit_code == 2 and said in str(error)
     assert [run.state for run in runs(folder)] == [RunState.PENDING] * 2
-
-
-def test_without_a_database_there_is_no_work(folder):
-    error = refused("worker")
-    assert error.exit_code == 3 and "there is no results database here" in str(error)

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from kdx.data.prepare import prepare
+from kdx.grid.sections import Data
+
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch) -> Path:
@@ -47,3 +50,17 @@ def pairs(write) -> Path:
 def plain(write) -> Path:
     """A folder of plain text."""
     return write(PLAIN, "plain")
+
+
+@pytest.fixture
+def pets(pairs) -> Data:
+    """A prepared parallel corpus."""
+    prepare("pets", pairs)
+    return Data(corpus="pets")
+
+
+@pytest.fixture
+def letters(plain) -> Data:
+    """A prepared plain corpus."""
+    prepare("letters", plain)
+    return Data(corpus="letters")

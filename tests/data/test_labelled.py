@@ -78,11 +78,6 @@ def test_labels_that_no_training_line_has_are_refused(films, changed, problem):
     assert (refused.value.problem, refused.value.place) == (problem, "data.corpus")
 
 
-def test_as_many_labels_as_lines_are_needed(films):
-    with pytest.raises(KdxError, match="line by line they must match"):
-        films(train_labels="yes\nno\n")
-
-
 @pytest.mark.parametrize(("task", "corpus"), [("classification", "synthetic-language"), ("prediction", "films")])
 def test_text_of_another_kind_is_refused(films, task, corpus):
     films()

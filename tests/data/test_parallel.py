@@ -16,13 +16,6 @@ from kdx.vocabulary import Dictionaries, Split, VocabularyKind
 BPE = VocabularyKind.BPE
 
 
-@pytest.fixture
-def pets(pairs) -> Data:
-    """A prepared parallel corpus."""
-    prepare("pets", pairs)
-    return Data(corpus="pets")
-
-
 def targets_of(corpus, split) -> list[str]:
     """What the target tokens say."""
     return [corpus.target_vocabulary.decode(tokens) for tokens in corpus.splits[split].targets]

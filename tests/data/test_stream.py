@@ -13,13 +13,6 @@ from kdx.vocabulary import Split, VocabularyKind
 BPE = VocabularyKind.BPE
 
 
-@pytest.fixture
-def letters(plain) -> Data:
-    """A prepared plain corpus."""
-    prepare("letters", plain)
-    return Data(corpus="letters")
-
-
 def test_stream_has_an_end_for_every_line_empty_ones_too(letters):
     corpus = load_stream(letters)
     a, b, c = corpus.vocabulary.encode("a b c")

@@ -1,11 +1,6 @@
 from kdx.data.examples import GeneratedExamples
-from kdx.data.text import PLAIN, KnownText, file_names
+from kdx.data.text import PLAIN, KnownText
 from kdx.tasks.corpora import BUILT_IN
-
-
-def test_a_file_a_split_and_suffix():
-    assert file_names(("de", "en")) == ["train.de", "train.en", "valid.de", "valid.en", "test.de", "test.en"]
-    assert file_names(PLAIN) == ["train.txt", "valid.txt", "test.txt"]
 
 
 def test_built_in_corpora_are_parallel_or_plain():

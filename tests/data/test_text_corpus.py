@@ -14,20 +14,6 @@ from kdx.vocabulary import Split, VocabularyKind
 BPE = VocabularyKind.BPE
 
 
-@pytest.fixture
-def pets(pairs) -> Data:
-    """A prepared parallel corpus."""
-    prepare("pets", pairs)
-    return Data(corpus="pets")
-
-
-@pytest.fixture
-def letters(plain) -> Data:
-    """A prepared plain corpus."""
-    prepare("letters", plain)
-    return Data(corpus="letters")
-
-
 def test_second_load_reads_no_text(pets, letters, monkeypatch):
     first = load_parallel(pets), load_stream(letters)
 

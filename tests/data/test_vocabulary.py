@@ -102,15 +102,6 @@ def test_words_by_frequency_then_by_spelling():
     assert WordVocabulary.learn(count_words(["z y x"]), None).encode("x y z") == [4, 5, 6]
 
 
-def test_size_of_a_word_vocabulary_is_two_more_than_the_literature_counts(shared):
-    """WikiText-2: 33,278 with `<unk>` and the end of a line; padding and begin come on top."""
-    with tarfile.open(shared / "data" / "wikitext2.tar.xz") as archive:
-        (name,) = (name for name in archive.getnames() if name.endswith("train.txt"))
-        file = archive.extractfile(name)
-        assert file
-        assert learned(file.read().decode().split("\n"), VocabularyKind.WORD).size == 33_278 + 2
-
-
 def test_rare_words_beyond_the_size_are_unknown():
     vocabulary = WordVocabulary.learn(count_words(["b a c", "b a", "b"]), SPECIAL + 2)
     assert vocabulary.size == 6

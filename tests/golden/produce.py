@@ -411,7 +411,7 @@ def shipped() -> list[str]:
 
 
 def plans() -> dict[str, Any]:
-    """Grid → its seeds, tables, evaluations, and a digest of each cell's complete settings, by its labels."""
+    """Grid → its seeds, tables, evaluations and searches; the settings of its cells are frozen with their ids."""
     return {name: _planned(kdx.load_grid(name)) for name in shipped()}
 
 
@@ -424,7 +424,6 @@ def _planned(plan: Any) -> dict[str, Any]:
         "tables": {table.name: digest(table.model_dump(mode="json")) for table in plan.tables},
         "evaluations": [str(evaluation) for evaluation in plan.evaluations],
         "searches": {_label(cell): _search(cell.search) for cell in plan.cells if cell.search},
-        "digests": {_label(cell): digest(_settings(cell)) for cell in plan.cells},
     }
     return {key: value for key, value in planned.items() if value}
 

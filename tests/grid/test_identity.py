@@ -49,14 +49,6 @@ def test_every_choice_changes_the_id(figure):
     figure(f"{len(others)} changes of a cell, {len(new)} other cells")
 
 
-def test_a_choice_that_has_no_effect_does_not_change_the_id():
-    assert cell_id(cell()) == cell_id(cell(inject="per-layer"))
-    assert cell_id(cell()) == cell_id(cell(placement="decoder-self"))
-    assert cell_id(cell()) == cell_id(cell(encoding="learned"))
-    both = ["product", "direct-sum"]
-    assert cell_id(cell(position=both)) == cell_id(cell(position=both[::-1]))
-
-
 def test_numbers_are_hashed_by_value():
     assert cell_id(cell(training={"learning_rate": 1})) == cell_id(cell(training={"learning_rate": 1.0}))
 
@@ -122,4 +114,5 @@ def test_the_ids_of_the_shipped_grids_are_frozen():
     assert set(frozen) <= set(names())
     for name in names():
         ids = {" · ".join(cell.labels.values()): cell.id for cell in load_grid(name).cells}
-        assert ids == frozen.get(name), f"{name}: if the grid is new, add {json.dumps(ids, ensure_ascii=False)}"
+        message = f"{name}: if the grid is new, add {json.dumps(ids, ensure_ascii=False)}"
+        assert [*ids.items()] == [*frozen.get(name, {}).items()], message

@@ -88,13 +88,6 @@ def test_layers_that_choose_what_the_cell_has_are_the_cell_without_layers():
     assert cell_id(cell({"odd": {"kernel": "exponential", "position": "rotary"}})) == cell_id(cell())
 
 
-def test_a_cell_without_layers_is_hashed_as_if_there_were_none():
-    """Results that were recorded before layers existed are found."""
-    plain = cell().model_dump(mode="json", by_alias=True)
-    assert plain.pop("layers") == {}
-    assert cell_id(CellSpec.model_validate(plain)) == cell_id(cell())
-
-
 CHOICES = st.fixed_dictionaries(
     {},
     optional={

@@ -38,11 +38,6 @@ def test_a_name_with_another_meaning_is_no_axis_and_a_factor_may_be_one():
         SubGrid.model_validate({"axes": {"seeds": {"small": {}}}})
 
 
-def test_what_stands_alone_is_a_list_of_one():
-    grid = SubGrid.model_validate({"exclude": {"kernel": "rbf"}, "zip": {"model.width": [8, 16]}})
-    assert grid.exclude[0].model_extra == {"kernel": "rbf"} and len(grid.exclude) == len(grid.zip) == 1
-
-
 def test_more_axes_than_allowed_are_refused_with_their_number(tmp_path):
     axes = ", ".join(f"a{number}: {{x: {{}}}}" for number in range(MOST_AXES + 1))
     (tmp_path / "grid.yaml").write_text(f"task: translation\ndata: {{corpus: text}}\naxes: {{{axes}}}\n")

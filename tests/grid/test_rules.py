@@ -208,12 +208,6 @@ def test_a_component_that_comes_to_nothing_is_none_of_the_cell(own_kernel):
     assert CellSpec.model_validate({**cell, "kernel": "rbf", "components": {"x": "0" * 64}}).components == {}
 
 
-def test_an_option_of_another_corpus_is_judged_by_all_that_declare_it():
-    data = {"corpus": "copy", "length": 4}
-    plain = cell("answer", data=data)
-    assert cell("answer", data={**data, "depth": 3}) == plain
-
-
 def test_without_projections_queries_and_keys_are_the_same_features():
     assert cell(projection="none") == cell(projection="none", symmetry="symmetric")
 

@@ -23,13 +23,6 @@ from kdx.tasks.corpora import BUILT_IN
 from kdx.vocabulary import Attention
 
 
-def test_every_shipped_grid_is_found_by_name():
-    assert "quickstart" in shipped.names()
-    for name in shipped.names():
-        assert shipped.find(name) == shipped.folder() / f"{name}.yaml"
-        assert shipped.find(name).is_file()
-
-
 @each("name", shipped.names())
 def test_a_shipped_grid_opens_with_its_number_of_runs_and_the_command(name):
     head = head_of(name)

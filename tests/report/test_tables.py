@@ -48,24 +48,11 @@ def test_a_place_holds_the_test_score_of_the_best_validation_seed_beside_mean_an
     assert table.definitions == ("BLEU ↑: higher is better.",)
 
 
-def test_a_perplexity_is_selected_downwards() -> None:
-    table = tables(sweep([cell("a", "prediction")], scored("a", (9.0, 10.0), (8.0, 11.0))))[0]
-    assert (only(table).seed, only(table).score) == (1, 11.0)
-    assert only(table).metric == metric_of("perplexity")
-
-
 def test_scores_of_a_diverged_run_are_never_used() -> None:
     table = table_of(run("a", 0, 99.0, 99.0, RunState.DIVERGED), *scored("a", (1.0, 2.0))[:0], run("a", 1, 1.0, 2.0))
     result = only(table)
     assert (result.state, result.score, result.diverged) == (State.VALUE, 2.0, 1)
     assert result.summary == Summary(1, 2.0, None)
-
-
-def test_failed_runs_are_counted_apart() -> None:
-    result = only(
-        table_of(run("a", 0, state=RunState.FAILED), run("a", 1, 30.0, 31.0), run("a", 2, state=RunState.PENDING))
-    )
-    assert (result.failed, result.completed, result.unfinished, result.planned) == (1, 1, 1, 3)
 
 
 def test_another_metric_is_that_of_the_seed_selected_by_the_cells_own() -> None:
@@ -84,12 +71,6 @@ def test_a_validation_metric_leaves_the_places_of_cells_that_another_chose_empty
     spec = {"name": "dev", "rows": ["select.metric"], "metric": "valid/bleu"}
     (table,) = tables(sweep(cells, [], tables=[spec]))
     assert {at: cell.id for at, cell in table.layout.places.items()} == {(0, 0): "a"}
-
-
-def test_a_metric_that_only_a_test_has_makes_a_table() -> None:
-    spec = {"name": "13a", "rows": ["kernel"], "metric": "bleu_detokenised"}
-    result = only(table_of(*scored("a", (29.0, 31.0)), tables=[spec], metrics={0: {"test/bleu_detokenised": 30.5}}))
-    assert (result.score, result.metric) == (30.5, metric_of("bleu_detokenised"))
 
 
 def test_a_metric_that_was_not_recorded_leaves_a_hole() -> None:
@@ -130,11 +111,6 @@ def test_tasks_are_the_rows_when_nothing_else_varies(tasks: list[str]) -> None:
     (table,) = tables(sweep([cell(task, task) for task in tasks], []))
     assert (table.layout.row_factors, table.layout.column_factors) == (("task",), ())
     assert table.layout.rows == tuple((task,) for task in tasks)
-
-
-def test_a_sweep_without_cells_makes_an_empty_table() -> None:
-    (table,) = tables(sweep([], []))
-    assert (table.layout.rows, table.layout.cells, table.notes, table.legend) == ((), (), (), {})
 
 
 def signs_of(*scores: list[float], task: str = "translation", **options: object) -> list[str]:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from kdx.errors import StorageError
 from kdx.run_files.files import ELSEWHERE, Kind, files_beside, listing_of
 from kdx.run_files.folder_ownership import owner_of
 from kdx.run_files.imported import bring
@@ -80,12 +79,3 @@ def test_a_link_is_not_followed(database, tmp_path):
     file.rename(tmp_path / "secret")
     file.symlink_to(tmp_path / "secret")
     assert bring(database, [run(tmp_path, weights=weights)], copy=True).files == 0
-
-
-def test_a_damaged_file_is_refused(database, tmp_path):
-    weights = wrote(tmp_path, "best")
-    (file,) = (tmp_path / "a.files" / NAME).iterdir()
-    file.write_bytes(b"other")
-    with pytest.raises(StorageError, match="does not match its checksum"):
-        bring(database, [run(tmp_path, weights=weights)], copy=True)
-    assert kinds(database) == []

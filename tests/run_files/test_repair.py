@@ -112,12 +112,3 @@ def test_a_checkpoint_that_is_recorded_and_not_there_is_missed():
     listed = files(kept, (NAMES[0],)) + files(lost, ("log.txt",)) + files(never, ("log.txt",))
     problem = "interrupted at step 7, but it has no checkpoint left"
     assert diagnosed(inventory(kept, lost, never), listed, set()) == [("run 2 (00000000, seed 2)", problem, None)]
-
-
-def test_weights_that_a_run_was_not_tested_with_are_set_aside():
-    own, other = run(1, weights_sha256=SHA), run(2, weights_sha256="cd" * 32)
-    listed = files(own, (BEST,)) + files(other, (BEST,))
-    assert diagnosed(inventory(own, other), listed, set()) == [
-        ("run 2 (00000000, seed 2)", "completed, but its weights are not there", None),
-        (f"{folder_of(other)}/{BEST}", "are not the weights that this run was tested with", Repair.SET_ASIDE),
-    ]

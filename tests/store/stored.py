@@ -1,8 +1,10 @@
 """What tests of the store write, read and refuse in common."""
 
 import hashlib
+import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,18 @@ from kdx.store.records import RunRecord, RunState
 from kdx.store.schema import cell, run
 
 CELL = "c" * 32
+
+
+def pragma(database: Database, name: str) -> object:
+    with database.read() as connection:
+        return connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+
+
+def spoil(path: Path, *statements: str) -> None:
+    """As another program might, which knows nothing of foreign keys."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 def add_cell(database: Database, name: str = CELL, size: int = 2) -> None:

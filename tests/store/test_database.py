@@ -10,7 +10,7 @@ from stored import CELL, add_cell, cells, refusal
 
 from kdx.errors import DatabaseError
 from kdx.store.database import Database, database_at, open_database
-from kdx.store.schema import REVISION, VERSION_TABLE, metadata
+from kdx.store.schema import REVISION, metadata
 from kdx.store.sqlite.file import is_database_file
 
 # Addresses
@@ -101,12 +101,6 @@ def test_another_schema_is_refused_untouched(backend, database: Database, addres
     )
     assert backend.content(address) == before
     figure("refused, with the same content after it as before")
-
-
-def test_optuna_and_kdx_keep_their_version_tables_apart(database: Database):
-    with database.read() as connection:
-        tables = inspect(connection).get_table_names()
-    assert VERSION_TABLE in tables and "alembic_version" not in tables
 
 
 def test_opening_again_keeps_what_is_there(database: Database, address: str):

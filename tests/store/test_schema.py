@@ -68,11 +68,6 @@ def test_the_database_refuses_to_leave_a_final_state(database: Database, state: 
                 connection.rollback()
 
 
-def test_the_database_refuses_an_unknown_state(database: Database):
-    with pytest.raises(DatabaseError, match="run_state"), database.write() as connection:
-        add_run(connection, "finished")
-
-
 def test_the_database_refuses_rows_of_no_run(database: Database):
     for orphan in (
         insert(metric).values(run_id=7, name="valid/loss", step=0, value=1.0, bits=bits_of(1.0), writes=1, differs=0),

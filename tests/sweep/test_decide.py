@@ -122,17 +122,6 @@ def test_of_a_paused_cell_nothing_is_begun_and_what_is_under_way_goes_on(recorde
         assert first.reason == "paused: 2 runs of its cell failed alike: ValueError in weight (my_kernels.py)"
 
 
-def test_runs_are_decided_one_seed_of_every_cell_first():
-    decisions = decide(PLAN, {}, lambda owner: Liveness.UNKNOWN, lambda run: None, {}, lambda run: True)
-    # Both cells of this plan have one spec but two ids.
-    assert [(decision.run.cell.id, decision.run.seed) for decision in decisions] == [
-        ("a", 0),
-        ("b", 0),
-        ("a", 1),
-        ("b", 1),
-    ]
-
-
 BEAMS = tuple(AskedEvaluation("beams", EvaluationSettings(beam=beam)) for beam in (2, 4, 4))
 EVALUATED = replace(PLAN, evaluations=BEAMS)
 NARROW, WIDE, _ = (one.id for one in EVALUATED.evaluations_of("a"))

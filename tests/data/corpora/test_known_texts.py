@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from kdx.data.corpora import multi30k, wikitext2, wikitext103
+from kdx.data.corpora import multi30k
 from kdx.data.prepare import prepare
 from kdx.data.prepared import PreparedInfo
 from kdx.data.stream import load_stream
@@ -58,16 +58,6 @@ def test_wikitext2_has_the_usual_number_of_tokens(shared, home):
     # 33,278 words with the text's own `<unk>` and `<eos>`, here unknown and end; padding and begin come on top.
     assert corpus.vocabulary.size == 33_278 + 2
     assert 6 < corpus.unigram_loss < 7
-
-
-def test_counts_of_wikitext103_are_the_published_ones():
-    """Each line has an end mark. Validation and test are WikiText-2's articles, so they have its counts."""
-    files = wikitext103.TEXT.files
-    assert files["train.txt"].words + files["train.txt"].lines == 103_227_021
-    assert files["valid.txt"].words + files["valid.txt"].lines == 217_646
-    assert files["test.txt"].words + files["test.txt"].lines == 245_569
-    for name in ("valid.txt", "test.txt"):
-        assert files[name].lines == wikitext2.TEXT.files[name].lines
 
 
 def test_another_text_than_wikitext103_is_refused_by_its_counts(tmp_path, home):

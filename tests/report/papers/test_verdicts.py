@@ -132,15 +132,6 @@ def test_a_claim_that_holds_says_in_what_else_the_sides_differ(
     assert str(verdict) == ("holds, confounded by " + ", ".join(confounders) if confounders else "holds")
 
 
-def test_what_does_not_hold_is_confounded_alike() -> None:
-    verdict = of_choices({"position": "lookup"}, PRODUCT)
-    assert verdict.verdict is HOLDS
-    other = Contrast.model_validate({"a": PRODUCT, "b": {"position": "lookup"}, "expect": "better"})
-    cells = [cell("a", **PRODUCT), cell("b", position="lookup")]
-    failed = finding(claim(other), cells, [*seeded("a", 1.0, 1.1), *seeded("b", 30.0, 30.1)])
-    assert (failed.verdict, str(failed)) == (FAILS, "does not hold, confounded by placement")
-
-
 def test_a_contrast_that_does_not_decide_confounds_nothing() -> None:
     placed = Contrast.model_validate({"a": PRODUCT, "b": {"position": "lookup"}, "expect": "better"})
     alone = Contrast.model_validate({"a": {"kernel": "rbf"}, "b": {"kernel": "linear"}, "expect": "better"})

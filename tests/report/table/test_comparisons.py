@@ -178,12 +178,6 @@ def test_a_baseline_corrects_for_its_own_comparisons_and_leaves_the_marks_as_the
     assert (declared.marks, declared.legend) == (built.marks, built.legend)
 
 
-def test_a_single_rival_is_compared_once_without_a_correction() -> None:
-    built = table(kernels=("rbf", "exponential"))
-    (difference,) = built.differences
-    assert difference.p == pytest.approx(welch(EXP, RBF, sides=1))
-
-
 def test_the_best_of_each_column_is_compared_in_each() -> None:
     cells = [cell(kernel, kernel=kernel, labels={"n": n, "kernel": kernel}) for n in "xy" for kernel in KERNELS]
     runs = [each for kernel in KERNELS for each in seeded(kernel, *KERNELS[kernel])]

@@ -37,11 +37,6 @@ def test_a_place_is_named_by_the_words_of_its_row_and_its_column() -> None:
         layout().header((2, 0))
 
 
-def test_a_table_without_column_factors_is_named_by_its_rows() -> None:
-    built = laid_out(sweep([cell("a")], []), rows=["kernel"])
-    assert built.columns == ((),) and built.header((0, 0)) == {"kernel": "exponential"}
-
-
 @pytest.mark.parametrize(
     ("scores", "n"),
     [

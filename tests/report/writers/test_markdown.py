@@ -44,13 +44,6 @@ def test_a_table_with_its_title_its_caption_and_every_kind_of_place() -> None:
     )
 
 
-def test_the_best_is_bold_and_the_caption_says_so() -> None:
-    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
-    text = to_markdown(tables(sweep(cells, [*seeded("a", 2.0, 2.1), *seeded("b", 3.0, 3.2)]))[0])
-    assert "| exponential | 3.20 (**3.10** ± 0.14) |\n" in text
-    assert " Bold: best" in text
-
-
 def test_every_row_repeats_its_names_so_that_each_line_stands_alone() -> None:
     cells = [cell(f"{k}{n}", kernel=k, norm=n) for k in ("rbf", "exponential") for n in ("pre", "post")]
     text = to_markdown(tables(sweep(cells, [], axes=["kernel", "norm"]))[0])

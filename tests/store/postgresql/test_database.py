@@ -107,12 +107,6 @@ def test_what_one_thread_keeps_is_not_kept_for_another(database, connected):
         assert gone(connected, keeping.result())
 
 
-def test_a_reader_sees_one_state_and_cannot_write(database):
-    with database.read() as connection:
-        found = settings(connection)
-        assert (found["transaction_isolation"], found["transaction_read_only"]) == ("repeatable read", "on")
-
-
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_commit_survives_a_power_cut_whatever_the_server_is_set_to(database, postgresql_server, address, alone):
     name = address.rpartition("/")[2]

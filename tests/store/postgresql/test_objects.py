@@ -3,14 +3,14 @@
 import json
 
 import pytest
-from sqlalchemy import insert, update
+from sqlalchemy import update
 from stored import refusal
 
 from kdx.errors import KdxError
 from kdx.store.check import check
 from kdx.store.database import Database, database_at, open_database
 from kdx.store.recording import register
-from kdx.store.schema import bits_of, cell, metric
+from kdx.store.schema import cell
 from kdx.store.views import TYPES, VIEWS
 
 HINT = "  hint: do not use it; if it is yours, drop what is not of kdx, or take the database back from a copy"
@@ -126,15 +126,6 @@ def test_a_word_in_the_place_of_a_number_is_null(database: Database, plan_of):
         connection.execute(update(cell).values(spec=json.dumps(spec)))
     with database.read() as connection:
         assert connection.exec_driver_sql("SELECT memory, kernel FROM cells").all() == [(None, "exponential")]
-
-
-def test_a_score_that_is_not_a_number_is_null(database: Database, plan_of):
-    register(database, plan_of(1, 1), {"tables": []})
-    with database.write() as connection:
-        number = {"run_id": 1, "name": "valid/loss", "step": 1, "writes": 1, "differs": 0}
-        connection.execute(insert(metric).values(value=float("nan"), bits=bits_of(float("nan")), **number))
-    with database.read() as connection:
-        assert connection.exec_driver_sql("SELECT value FROM curves").all() == [(None,)]
 
 
 def test_a_copy_is_left_to_the_program_of_the_server(database, tmp_path, address: str):

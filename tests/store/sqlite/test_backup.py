@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import insert
-from stored import CELL, add_cell, cells, digest
+from stored import CELL, add_cell, cells, digest, pragma
 
 from kdx.errors import AccessError, KdxError
 from kdx.store.database import Database, open_database
@@ -17,11 +17,6 @@ from kdx.store.refusals import DamagedDatabaseError
 from kdx.store.schema import cell
 from kdx.store.sqlite import database as module
 from kdx.store.sqlite.file import APPLICATION_ID
-
-
-def pragma(database: Database, name: str) -> object:
-    with database.read() as connection:
-        return connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
 
 
 def test_a_copy_is_the_database(database: Database, path: Path):

@@ -1,21 +1,14 @@
 """What is wrong with a file below its rows."""
 
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
+from stored import spoil
 
 from kdx.store.check import check
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
-
-
-def spoil(path: Path, *statements: str) -> None:
-    """As another program might, which knows nothing of foreign keys."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for statement in statements:
-            connection.execute(statement)
 
 
 def faults(path: Path) -> tuple[str, ...]:

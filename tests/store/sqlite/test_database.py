@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import insert
-from stored import CELL, add_cell, cells, digest, refusal
+from stored import CELL, add_cell, cells, digest, pragma, refusal
 
 from kdx.errors import DatabaseError
 from kdx.store import database as opening
@@ -20,11 +20,6 @@ from kdx.store.database import Database, open_database
 from kdx.store.schema import cell
 from kdx.store.sqlite import database as module
 from kdx.store.sqlite.file import APPLICATION_ID
-
-
-def pragma(database: Database, name: str) -> object:
-    with database.read() as connection:
-        return connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
 
 
 def test_a_commit_is_on_the_disk_and_foreign_keys_hold(database: Database, figure):

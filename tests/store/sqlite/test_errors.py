@@ -7,15 +7,10 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import event
-from stored import add_cell, cells
+from stored import add_cell, cells, pragma
 
 from kdx.errors import FREE_SPACE, TRY_AGAIN, DatabaseError, StorageError
 from kdx.store.database import Database, open_database
-
-
-def pragma(database: Database, name: str) -> object:
-    with database.read() as connection:
-        return connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
 
 
 def test_a_damaged_database_is_reported(database: Database, path: Path):

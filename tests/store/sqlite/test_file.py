@@ -13,7 +13,7 @@ from kdx.errors import DatabaseError, StorageError
 from kdx.store.database import Database, open_database
 from kdx.store.refusals import BY
 from kdx.store.sqlite import file as module
-from kdx.store.sqlite.file import APPLICATION_ID, NETWORK, application_of, filesystem
+from kdx.store.sqlite.file import APPLICATION_ID, NETWORK, filesystem
 
 NAME_ANOTHER = f"  hint: nothing was changed; name the results database with {BY}"
 
@@ -191,16 +191,6 @@ def test_another_database_in_the_same_inode_is_not_written(database: Database, p
         cells(database)
     assert digest(path) == before
     figure("another database copied over one that is open: 0 bytes of it written")
-
-
-def test_the_header_of_a_file_names_its_application(empty: Path, tmp_path: Path):
-    assert APPLICATION_ID.to_bytes(4, "big") == b"kdx1" and application_of(empty) == APPLICATION_ID
-    other = tmp_path / "other.db"
-    other.touch()
-    assert application_of(other) is None
-    with closing(sqlite3.connect(other)) as connection:
-        connection.execute("CREATE TABLE a (b)")
-    assert application_of(other) == 0
 
 
 def test_a_link_leads_to_the_same_database(database: Database, path: Path, tmp_path: Path):

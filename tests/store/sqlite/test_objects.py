@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from stored import spoil
 
 from kdx.errors import DatabaseError
 from kdx.store.database import Database, open_database
@@ -15,12 +16,6 @@ from kdx.store.recording import register
 from kdx.store.refusals import DamagedDatabaseError
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT * FROM n"
-
-
-def spoiled(path: Path, *statements: str) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for statement in statements:
-            connection.execute(statement)
 
 
 def refusals(path: Path) -> list[str]:
@@ -67,7 +62,7 @@ def refusals(path: Path) -> list[str]:
 )  # fmt: skip
 def test_what_would_act_or_answer_in_place_of_kdx_is_refused(database: Database, path: Path, change, problem, figure):
     database.close()
-    spoiled(path, *change)
+    spoil(path, *change)
     before = path.read_bytes()
     assert refusals(path) == [f"this file was not made by kdx alone: {problem}"] * 2
     assert path.read_bytes() == before
@@ -77,7 +72,7 @@ def test_what_would_act_or_answer_in_place_of_kdx_is_refused(database: Database,
 def test_no_view_of_a_file_answers_in_place_of_that_of_kdx(database: Database, path: Path, hand):
     database.close()
     false = "CREATE VIEW Curves AS SELECT run_id, name, step, value + 1 AS value FROM metric"
-    spoiled(path, "DROP VIEW runs", f"CREATE VIEW runs AS {ENDLESS}", "DROP VIEW curves", false)
+    spoil(path, "DROP VIEW runs", f"CREATE VIEW runs AS {ENDLESS}", "DROP VIEW curves", false)
     before = path.read_bytes()
     for write in (False, True):
         with open_database(path, write=write) as opened, opened.read() as connection:
@@ -89,7 +84,7 @@ def test_no_view_of_a_file_answers_in_place_of_that_of_kdx(database: Database, p
 
 
 def test_views_tables_and_indices_of_a_user_are_welcome(database: Database, path: Path):
-    spoiled(
+    spoil(
         path,
         f"CREATE VIEW [my view] AS {ENDLESS}",
         """CREATE TABLE IF NOT EXISTS main."n""otes" (x)""",
@@ -134,7 +129,7 @@ def test_a_journal_removes_no_file(database: Database, path: Path, tmp_path: Pat
 
 
 def test_what_is_missing_is_damage_that_a_check_lists(database: Database, path: Path):
-    spoiled(path, "DROP TRIGGER run_final_state")
+    spoil(path, "DROP TRIGGER run_final_state")
     with pytest.raises(DamagedDatabaseError, match="the trigger run_final_state is missing"):
         open_database(path, write=False)
 
@@ -164,9 +159,3 @@ def test_the_work_of_a_view_grows_with_its_runs_and_no_faster(empty, tmp_path, p
         return count
 
     assert steps(80, 20) < 1.5 * 4 * steps(40, 10)
-
-
-def test_metrics_lie_in_the_order_of_their_key(database: Database):
-    with database.read() as connection:
-        made = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE name = 'metric'").scalar_one()
-    assert "WITHOUT ROWID" in made
