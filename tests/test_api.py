@@ -158,7 +158,7 @@ def states(tmp_path) -> dict[str, Path]:
     for ended, name in enumerate(("planned", "some", "all")):
         made[name] = tmp_path / f"{name}.db"
         with open_database(made[name], write=True, create=True) as database:
-            for run in reading.runs(database, recording.register(database, plan, plan.grid))[:ended]:
+            for run in reading.runs(database, recording.register(database, plan))[:ended]:
                 assert claims.claim(database, run.id, "me", 60)
                 writer = recording.RunWriter(database, run.id, "me", 1)
                 writer.record([("train/loss", 2, 1.5)], 2)

@@ -51,7 +51,7 @@ def planned(folder: Path, text: str) -> Plan:
 
 def ran(database: Database, text: str, *, trains: bool = True) -> Heard:
     plan, heard = planned(database.location.parent, text), Heard()
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     Supervisor(lambda: (plan,), database, 1, heard, ForkServer(), trains=trains).run()
     return heard
 

@@ -29,8 +29,7 @@ from kdx.slurm.job_options import JobOptions
 from kdx.slurm.submission import MOST_JOBS, submit
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
-from kdx.store.reading import grids
-from kdx.store.recording import is_same_grid, register
+from kdx.store.recording import register_winners
 from kdx.store.records import RunState
 from kdx.sweep.budget import Budget
 from kdx.sweep.covered import covered
@@ -67,7 +66,7 @@ class Runner:
     def do(self, plan: Plan, *, search_only: str | None = None) -> int:
         """Search what a plan tunes and run it, or submit workers for it, and return the exit code.
 
-        A plan that tunes nothing was registered before; another is registered with the winners.
+        The plan was registered before; one that tunes is registered again with the winners.
 
         Args:
             search_only: the command that continues the search, where the winners are registered and not trained.
@@ -79,8 +78,6 @@ class Runner:
             return self.run(plan)
         search = Searching(self.database, plan)
         search.look()
-        # Winners of a search that is done stay planned; the others have no cell yet.
-        register(self.database, search.with_winners(), plan.grid)
         code = 0
         if not search.done:
             code = self.run(search.advance(), search=search, again=search_only)
@@ -89,13 +86,12 @@ class Runner:
         copy_to_dashboard(search, plan, self.database)
         if code not in (0, FAILED):
             return code
-        if not is_same_grid(grids(self.database)[plan.name], plan.grid):
-            again = resume(plan.name, computing_options(self.context, self.database, plan.name))
-            say(f"{plan.name} was planned anew meanwhile, and that plan stands; next: {again}")
-            return code
         # What is paused of a search has no winner; those of the others are there.
         with_winners = search.with_winners()
-        register(self.database, with_winners, plan.grid)
+        if not register_winners(self.database, with_winners):
+            again = resume(plan.name, computing_options(self.context, self.database, plan.name))
+            say(f"{plan.name} was planned anew or removed meanwhile, and its winners are not planned; next: {again}")
+            return code
         for line in winner_lines(search, plan):
             say(line)
         lost = len(plan.cells) - len(with_winners.trained)

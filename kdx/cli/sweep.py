@@ -64,13 +64,13 @@ def sweep(
     for note in (*plan.notes, *prepare_data(plan)):
         say(f"note: {note}")
     with context.write(create=True) as database:
-        change = change_of(database, with_winners(database, plan), grid, context)
+        planned = with_winners(database, plan)
+        change = change_of(database, planned, grid, context)
         if message := removed_runs(change, plan, context):
             say(f"note: {message}")
         if longer:
-            refuse_anew(database, plan)
-        if slurm is not None or not plan.searched:
-            register(database, with_winners(database, plan), plan.grid)
+            refuse_anew(database, planned)
+        register(database, planned)
         whole = kdx_command("sweep", grid, options=further + context.options)
         alone = kdx_command("sweep", grid, options=" --search-only" + further + context.options)
         only = alone if search_only else None
@@ -82,6 +82,8 @@ def sweep(
 
 def refuse_anew(database: Database, plan: Plan) -> None:
     """Raise KdxError for the first run of a plan that would start at step 0."""
+    if any(cell.search and not cell.won for cell in plan.cells):
+        raise KdxError("a search starts its trials at step 0", place=plan.name, hint="leave --longer out")
     for decision in decisions_in(database, plan):
         if decision.action is Action.START and not decision.first_step:
             raise KdxError(

@@ -63,19 +63,51 @@ def settle(database: Database, place: str) -> None:
         connection.execute(update(identity).values(place=place))
 
 
-def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
+def register(database: Database, plan: Plan) -> int:
     """Record a plan under its name and return the id of the sweep. Repeating it changes nothing.
 
     Runs that another sweep already has are shared. Cells and runs of an earlier plan of this name that this one lacks
     keep their rows and are marked as no longer planned. The number of statements does not depend on the plan's size.
+    """
+    with database.write() as connection:
+        return _register(connection, database, plan)
+
+
+def register_winners(database: Database, plan: Plan) -> bool:
+    """Record a plan with winners, unless its sweep follows another plan by now or is gone; return whether it does not.
 
     Args:
-        grid: what the grid says that concerns no single cell, such as the tables; any JSON.
+        plan: one that was recorded, in which winners have taken the places of searches.
     """
+    with database.write() as connection:
+        if follows := _follows(connection, plan):
+            _register(connection, database, plan)
+    return follows
+
+
+def _follows(connection: Connection, plan: Plan) -> bool:
+    """Return whether the recorded plan of a sweep is this one, whichever of its winners are in it."""
+    recorded = connection.execute(select(sweep.c.id, sweep.c.grid).where(sweep.c.name == plan.name)).one_or_none()
+    if recorded is None or not is_same_grid(recorded.grid, plan.grid):
+        return False
+    asks, planned = (
+        connection.execute(select(*columns).where(columns[0].table.c.sweep_id == recorded.id, *conditions)).all()
+        for columns, conditions in (
+            ((sweep_search.c.ordinal, sweep_search.c.search_id, sweep_search.c.trials), ()),
+            ((sweep_cell.c.cell_id,), (sweep_cell.c.planned,)),
+        )
+    )
+    wanted = {(cell.ordinal, cell.search.id, cell.search.tuning.trials) for cell in plan.cells if cell.search}
+    untuned = {cell.id for cell in plan.cells if not cell.search}
+    cells = {row.cell_id for row in planned}
+    return {tuple(row) for row in asks} == wanted and untuned <= cells <= {cell.id for cell in plan.trained}
+
+
+def _register(connection: Connection, database: Database, plan: Plan) -> int:
     cells = [{"id": planned.id, "spec": planned.spec.text} for planned in plan.trained]
     runs = [{"cell_id": planned.cell.id, "seed": planned.seed} for planned in plan.runs]
     named = database.upsert(sweep, ["name"], ["updated", "grid"])
-    named = named.values(name=plan.name, created=now(), updated=now(), grid=dict(grid)).returning(sweep.c.id)
+    named = named.values(name=plan.name, created=now(), updated=now(), grid=dict(plan.grid)).returning(sweep.c.id)
     new_cell = database.insert(cell)
     # A custom component is shown under the path that its file had when it was last planned.
     moved = {"spec": new_cell.excluded.spec}
@@ -84,21 +116,19 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
     )
     planned_cell = database.upsert(sweep_cell, ["sweep_id", "cell_id", "ordinal"], ["labels", "planned"])
     planned_run = database.upsert(sweep_run, ["sweep_id", "cell_id", "seed"], ["planned"])
-    with database.write() as connection:
-        sweep_id = int(connection.execute(named).scalar_one())
-        for table in (sweep_cell, sweep_run):
-            connection.execute(update(table).where(table.c.sweep_id == sweep_id).values(planned=False))
-        insert_rows(connection, new_cell, cells)
-        _keep_plan(connection, sweep_id, grid, plan)
-        _ask_for_searches(connection, database, sweep_id, plan)
-        keep(connection, database, components_of(plan.components))
-        labels = [
-            {"cell_id": planned.id, "ordinal": planned.ordinal, "labels": dict(planned.labels)}
-            for planned in plan.trained
-        ]
-        insert_rows(connection, planned_cell.values(sweep_id=sweep_id, planned=True), labels)
-        insert_rows(connection, database.insert(run).on_conflict_do_nothing(), [key | NEW_RUN for key in runs])
-        insert_rows(connection, planned_run.values(sweep_id=sweep_id, planned=True), runs)
+    sweep_id = int(connection.execute(named).scalar_one())
+    for table in (sweep_cell, sweep_run):
+        connection.execute(update(table).where(table.c.sweep_id == sweep_id).values(planned=False))
+    insert_rows(connection, new_cell, cells)
+    _keep_plan(connection, sweep_id, plan)
+    _ask_for_searches(connection, database, sweep_id, plan)
+    keep(connection, database, components_of(plan.components))
+    labels = [
+        {"cell_id": planned.id, "ordinal": planned.ordinal, "labels": dict(planned.labels)} for planned in plan.trained
+    ]
+    insert_rows(connection, planned_cell.values(sweep_id=sweep_id, planned=True), labels)
+    insert_rows(connection, database.insert(run).on_conflict_do_nothing(), [key | NEW_RUN for key in runs])
+    insert_rows(connection, planned_run.values(sweep_id=sweep_id, planned=True), runs)
     return sweep_id
 
 
@@ -107,12 +137,8 @@ def is_same_grid(recorded: Mapping[str, Any], grid: Mapping[str, Any]) -> bool:
     return {**recorded, "command": ""} == {**json.loads(json.dumps(grid)), "command": ""}
 
 
-def _keep_plan(connection: Connection, sweep_id: int, grid: Mapping[str, Any], plan: Plan) -> None:
-    """Add a plan to the history of a sweep, unless the sweep follows it already. Its cells are recorded before.
-
-    Args:
-        grid: the parts of the grid that concern no single cell; any JSON.
-    """
+def _keep_plan(connection: Connection, sweep_id: int, plan: Plan) -> None:
+    """Add a plan to the history of a sweep, unless the sweep follows it already. Its cells are recorded before."""
     newest = connection.execute(
         select(plan_table.c.id, plan_table.c.grid, plan_table.c.sources)
         .where(plan_table.c.sweep_id == sweep_id)
@@ -121,13 +147,13 @@ def _keep_plan(connection: Connection, sweep_id: int, grid: Mapping[str, Any], p
     ).one_or_none()
     cells, sources = {trained.id for trained in plan.trained}, dict(plan.sources)
     # Another command may come to the same plan.
-    if newest and is_same_grid(newest.grid, grid):
+    if newest and is_same_grid(newest.grid, plan.grid):
         # A plan that was read from the database, as kdx resume does, has no files.
         sources = sources or newest.sources
         known = connection.scalars(select(plan_cell.c.cell_id).where(plan_cell.c.plan_id == newest.id))
         if sources == newest.sources and cells == set(known):
             return
-    added = insert(plan_table).values(sweep_id=sweep_id, made=now(), grid=dict(grid), sources=sources)
+    added = insert(plan_table).values(sweep_id=sweep_id, made=now(), grid=dict(plan.grid), sources=sources)
     plan_id = connection.execute(added.returning(plan_table.c.id)).scalar_one()
     insert_rows(connection, insert(plan_cell).values(plan_id=plan_id), [{"cell_id": key} for key in sorted(cells)])
 

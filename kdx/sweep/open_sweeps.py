@@ -21,7 +21,7 @@ from kdx.store import reading
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
 from kdx.store.plan_from_records import plan_at_hand, plan_to_decide_with, with_searches
-from kdx.store.recording import register
+from kdx.store.recording import register_winners
 from kdx.store.records import OVER, SweepRecord, SweepSummary
 from kdx.sweep.blocked import paused_searches
 from kdx.sweep.decide import lacks_evaluations
@@ -99,7 +99,11 @@ class OpenSweeps:
             self._look()
             self._looked = self._clock()
         opened = ((key, self._seen[key][1]) for key in self._order if key in self._seen)
-        return tuple(self._now(key, sweep) for key, sweep in opened if sweep is not None)
+        plans = [self._now(key, sweep) for key, sweep in opened if sweep is not None]
+        if None in plans:
+            self._look()
+            return self()
+        return tuple(plan for plan in plans if plan is not None)
 
     def _look(self) -> None:
         summaries = reading.sweeps(self._database)
@@ -160,18 +164,20 @@ class OpenSweeps:
         self.incomplete.add(name)
         self._watcher.lacking(name, cells, why)
 
-    def _now(self, sweep_id: int, sweep: _Open) -> Plan:
-        """Return the plan of a sweep or, while it is searched, of the trials that may run."""
+    def _now(self, sweep_id: int, sweep: _Open) -> Plan | None:
+        """Return the plan of a sweep or, while it is searched, of the trials that may run; None if outdated."""
         if sweep.search is None:
             return sweep.plan
         trials = sweep.search.advance()
         if not sweep.search.done and not self._are_paused(trials):
             return trials
-        record = reading.load_sweep(self._database, sweep_id)
         plan = sweep.search.with_winners()
-        planned = {cell.id for cell in record.cells}
+        with self._database.read() as connection:
+            planned = {cell.id for cell in reading.planned_cells(connection, sweep_id)}
         if {cell.id for cell in plan.trained} - planned:
-            register(self._database, plan, sweep.plan.grid)
+            if not register_winners(self._database, plan):
+                del self._seen[sweep_id]
+                return None
             self._watcher.searched(sweep.plan, sweep.search)
         if plan.searched:
             self.incomplete.add(plan.name)

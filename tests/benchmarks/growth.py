@@ -138,7 +138,7 @@ def _of_size(
             server.execute(f"CREATE DATABASE {name}")
             address = server.address(name)
         with open_database(address, write=True, create=True) as database:
-            register(database, plan, plan.grid)
+            register(database, plan)
             if name == "finished":
                 fill(database, rows)
         environment = {"KDX_DB": address, "KDX_FILES": str(folder)}

@@ -204,7 +204,7 @@ def _planned(address: str, workers: int, runs: int) -> Plan:
         grid.write_text(GRID)
         plan = load_grid(grid, given=[f"seeds={-(-runs // CELLS)}"], most_runs=runs + CELLS)
     with open_database(address, write=True, create=True) as database:
-        recording.register(database, plan, plan.grid)
+        recording.register(database, plan)
         held = [{"which": worker + 1, "holder": _holder(worker)} for worker in range(workers)]
         with database.write() as connection:
             claimed = {"state": RunState.RUNNING, "owner": bindparam("holder"), "attempt": 1}

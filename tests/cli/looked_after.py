@@ -43,7 +43,7 @@ def registered(text: str, file: str = "grid.yaml") -> tuple[RunRecord, ...]:
     Path(file).write_text(text)
     plan = load_grid(file)
     with open_database(DB, write=True, create=True) as database:
-        return reading.runs(database, recording.register(database, plan, plan.grid))
+        return reading.runs(database, recording.register(database, plan))
 
 
 def planned(seeds: int = 3, name: str = "tiny", more: str = "") -> tuple[RunRecord, ...]:

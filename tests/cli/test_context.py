@@ -39,7 +39,7 @@ def test_a_suggested_command_names_the_folder_of_custom_components(own_kernel, m
     plan = load_grid("grid.yaml")
     here, above = Context("runs.db"), Context("../runs.db")
     with open_database("runs.db", write=True, create=True) as database:
-        recording.register(database, plan, plan.grid)
+        recording.register(database, plan)
         assert computing_options(here, database, plan.name) == ""
         assert computing_options(here, database, plan.name, Path()) == " --components ."
         monkeypatch.chdir(own_kernel.parent)
@@ -52,5 +52,5 @@ def test_a_suggested_command_names_the_folder_of_custom_components(own_kernel, m
         assert retry_runs(above, database, [1]) == "kdx retry 1 --components FOLDER --db ../runs.db"
         Path("plain.yaml").write_text(TINY % {"steps": 5, "seeds": 1})
         plain = load_grid("plain.yaml")
-        recording.register(database, plain, plain.grid)
+        recording.register(database, plain)
         assert computing_options(here, database, plain.name) == ""

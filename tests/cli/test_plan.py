@@ -39,7 +39,7 @@ def record(state: str, seed: int, kernel: str, checkpoint: int | None = None, **
     """A run of the grid that is in some state, perhaps with a checkpoint to go on from."""
     wanted = load_grid("grid.yaml")
     with open_database("runs.db", write=True, create=True) as database:
-        recording.register(database, wanted, wanted.grid)
+        recording.register(database, wanted)
         sweep = reading.load_sweep(database)
         (cell,) = [cell.id for cell in sweep.cells if cell.labels["kernel"] == kernel]
         (run,) = [run for run in sweep.runs if (run.cell_id, run.seed) == (cell, seed)]
@@ -235,7 +235,7 @@ def test_a_grid_that_tunes_shows_both_stages_and_their_time(tmp_path):
     by_rule = plan("grid.yaml", "--set", "seeds={min: 2, max: 5, until: decided}", "--set", table).stderr
     assert "note: then 2 winners × 2 to 5 seeds = 4 to 10 runs\n" in by_rule
     with open_database("runs.db", write=True, create=True) as database:
-        recording.register(database, tuned, tuned.grid)
+        recording.register(database, tuned)
         begun = Searching(database, tuned)
         trials = begun.advance()
         for run in trials.runs[:2]:
@@ -245,5 +245,5 @@ def test_a_grid_that_tunes_shows_both_stages_and_their_time(tmp_path):
     assert re.search(r"time: the search .* at most, the winners .*, with 1 run at a time\n", said)
     with open_database("runs.db", write=True) as database:
         found = search(database, tuned, random.Random(0)).with_winners()
-        recording.register(database, found, found.grid)
+        recording.register(database, found)
     assert "2 runs of 2 cells × 1 seed: 2 to start" in plan("grid.yaml").stderr

@@ -34,10 +34,10 @@ def swept() -> None:
 def test_a_grid_that_tunes_names_its_sweep_before_and_after_its_search(tmp_path):
     plan = plan_of(tmp_path)
     with open_database(DB, write=True, create=True) as database:
-        recording.register(database, plan, plan.grid)
+        recording.register(database, plan)
         assert record_of(database, "grid.yaml", Context("runs.db")).cells == ()
         found = search(database, plan, random.Random(0)).with_winners()
-        recording.register(database, found, found.grid)
+        recording.register(database, found)
         winners = [cell.id for cell in found.cells]
         assert [cell.id for cell in record_of(database, "grid.yaml", Context("runs.db")).cells] == winners
         write("grid.yaml", Path("grid.yaml").read_text().replace("steps: 40", "steps: 50"))

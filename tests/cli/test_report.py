@@ -43,8 +43,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "grid.yaml").write_text(GRID)
     plan = load_grid("grid.yaml")
     with open_database("runs.db", write=True, create=True) as database:
-        tables = [table.model_dump(mode="json") for table in plan.tables]
-        register(database, plan, {"tables": tables, "axes": list(plan.axes)})
+        register(database, plan)
         scores = {("exponential", 0): (29.0, 28.5), ("rbf", 0): (30.0, 31.25), ("rbf", 1): (31.0, 30.25)}
         record = load_sweep(database)
         kernels = {cell.id: cell.labels["kernel"] for cell in record.cells}

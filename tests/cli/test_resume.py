@@ -20,7 +20,7 @@ def planned(name: str, state: str | None = None, steps: int = 10, **how) -> None
     Path("grid.yaml").write_text((TINY % {"steps": steps, "seeds": 1}).replace("name: tiny", f"name: {name}"))
     plan = load_grid("grid.yaml")
     with open_database("runs.db", write=True, create=True) as database:
-        recording.register(database, plan, plan.grid)
+        recording.register(database, plan)
         if state:
             (run,) = reading.load_sweep(database, name).runs
             attempt = claims.claim(database, run.id, "me", 60.0)

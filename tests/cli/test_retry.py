@@ -180,7 +180,7 @@ def test_runs_out_of_tables_are_done_again_only_where_they_are_named(ran, monkey
 def test_a_run_of_a_trial_is_left_to_its_search(tmp_path):
     plan = searched_plan(tmp_path)
     with open_database(DB, write=True, create=True) as database:
-        recording.register(database, plan, plan.grid)
+        recording.register(database, plan)
         run = Searching(database, plan).advance().runs[0]
         train(database, run)
         trained = reading.recorded(database, [run.cell.id])[run.key]

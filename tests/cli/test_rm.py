@@ -82,7 +82,7 @@ def test_a_sweep_at_work_or_unknown_is_refused():
 def test_a_sweep_that_searches_ends_with_its_process(tmp_path):
     tuned = plan_of(tmp_path)
     with open_database(DB, write=True, create=True) as database:
-        recording.register(database, tuned, tuned.grid)
+        recording.register(database, tuned)
         first, *_ = Searching(database, tuned).advance().runs
         claims.claim(database, reading.recorded(database, [first.cell.id])[first.key].id, "me", 60)
     ends = "its search continues until its process is ended, which kdx status tuned names"
@@ -95,7 +95,7 @@ def test_a_trial_is_removed_with_its_own_files_and_with_no_others(tmp_path):
     """Here another sweep trains the very cell with the tuning seed."""
     tuned = plan_of(tmp_path)
     with open_database(DB, write=True, create=True) as database:
-        recording.register(database, tuned, tuned.grid)
+        recording.register(database, tuned)
         for run in Searching(database, tuned).advance().runs:
             train(database, run)
         (search, *_) = load_sweep(database, "tuned").searches

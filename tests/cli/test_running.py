@@ -109,11 +109,12 @@ def test_a_search_that_ends_leaves_the_plan_that_another_command_made_meanwhile(
         supervisor.host.close(at_once=True)
         meanwhile = load_grid("grid.yaml", given=["seeds=[7, 8]"])
         with open_database(DB, write=True) as database:
-            register(database, meanwhile, meanwhile.grid)
+            register(database, meanwhile)
 
     monkeypatch.setattr(Supervisor, "run", run)
     said = typed("sweep", "grid.yaml").stderr
-    assert said.endswith("tiny was planned anew meanwhile, and that plan stands; next: kdx resume tiny\n")
+    ends = "tiny was planned anew or removed meanwhile, and its winners are not planned; next: kdx resume tiny\n"
+    assert said.endswith(ends)
     with open_database(DB, write=False) as database:
         assert load_sweep(database).grid["seeds"] == [7, 8]
 

@@ -144,7 +144,7 @@ def test_winners_that_no_override_can_give_are_refused_as_a_grid(tmp_path):
     tuned = load_grid(tmp_path / "grid.yaml")
     with open_database("runs.db", write=True, create=True) as database:
         winners_plan = search(database, tuned, random.Random(0)).with_winners()
-        recording.register(database, winners_plan, winners_plan.grid)
+        recording.register(database, winners_plan)
     fault = refused("export", "tuned", "--tuned", "tuned.yaml")
     assert fault.problem.startswith("no overrides of this grid give the winners")
     assert not Path("tuned.yaml").exists()

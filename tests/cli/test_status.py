@@ -44,7 +44,7 @@ def test_paused_cells_are_shown_with_what_goes_on():
 def test_a_search_is_counted_in_trials(tmp_path):
     plan = plan_of(tmp_path)
     with open_database(DB, write=True, create=True) as database:
-        recording.register(database, plan, plan.grid)
+        recording.register(database, plan)
         trials = Searching(database, plan).advance()
         train(database, trials.runs[0])
         claimed_run = reading.recorded(database, [trials.runs[1].cell.id])[trials.runs[1].key]
@@ -65,7 +65,7 @@ def test_a_search_that_is_done_says_so_no_more(tmp_path):
     plan = plan_of(tmp_path)
     with open_database(DB, write=True, create=True) as database:
         found = search(database, plan, random.Random(0)).with_winners()
-        recording.register(database, found, found.grid)
+        recording.register(database, found)
     assert "search" not in typed("status").stdout
     said = typed("status", "tuned")
     assert "exponential  10 of 10" in said.stdout and "search" not in said.stderr
@@ -140,7 +140,7 @@ def test_nothing_recorded_is_said():
 def test_a_paused_search_is_shown_with_what_goes_on(tmp_path):
     plan = plan_of(tmp_path)
     with open_database(DB, write=True, create=True) as database:
-        recording.register(database, plan, plan.grid)
+        recording.register(database, plan)
         trials = Searching(database, plan).advance()
         first, second = trials.runs[0], trials.runs[2]
         assert first.search_id == second.search_id

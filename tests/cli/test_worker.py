@@ -60,7 +60,7 @@ def planned(folder: Path, text: str = GRID, database: str = "runs.db", **how) ->
     (folder / "grid.yaml").write_text(text % {"steps": 40, "seeds": 2, **how})
     plan = load_grid(folder / "grid.yaml")
     with open_database(folder / database, write=True, create=True) as opened:
-        recording.register(opened, plan, plan.grid)
+        recording.register(opened, plan)
 
 
 def worker(folder: Path, *words: str, program: str | None = None) -> subprocess.Popen[str]:

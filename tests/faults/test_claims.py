@@ -99,7 +99,7 @@ def test_each_run_is_done_once_whoever_is_killed_or_stopped(series, figure, tmp_
     (tmp_path / "grid.yaml").write_text(GRID)
     plan = load_grid(tmp_path / "grid.yaml", given=[f"seeds={runs}"])
     with open_database(address, write=True, create=True) as database:
-        recording.register(database, plan, plan.grid)
+        recording.register(database, plan)
 
     workers = {start(address, tmp_path, series.random()) for _ in range(workers_at_once)}
     asleep: dict[int, float] = {}

@@ -83,7 +83,7 @@ def made(tmp_path_factory) -> Path:
     (folder / "grid.yaml").write_text(GRID)
     plan = load_grid(folder / "grid.yaml")
     with open_database(folder / DB, write=True, create=True) as database:
-        runs = reading.runs(database, recording.register(database, plan, plan.grid))
+        runs = reading.runs(database, recording.register(database, plan))
         files = files_beside(database.location)
         for run, end in zip(
             runs, ["done", "done", "diverged", "failed", "stopped", "left", "new", "done"], strict=True

@@ -41,7 +41,7 @@ def broken(tmp_path):
     (tmp_path / "grid.yaml").write_text(GRID)
     plan = load_grid(tmp_path / "grid.yaml")
     with open_database(path, write=True, create=True) as database:
-        recording.register(database, plan, plan.grid)
+        recording.register(database, plan)
         assert claims.claim(database, 1, "me", 60.0) == 1
     record(path, 1.0)
     before = path.read_bytes()

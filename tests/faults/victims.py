@@ -75,7 +75,7 @@ class Run:
         plan = load_grid(folder / "grid.yaml")
         (self.cell,) = plan.cells
         with open_database(self.path, write=True, create=True) as database:
-            recording.register(database, plan, plan.grid)
+            recording.register(database, plan)
         self.attempts = 0
 
     @property

@@ -63,7 +63,7 @@ def database(tmp_path_factory, home):
     plan = load_grid(folder / "grid.yaml")
     specs = {cell.id: cell.spec for cell in plan.cells}
     with open_database(folder / "runs.db", write=True, create=True) as opened:
-        for run in reading.runs(opened, recording.register(opened, plan, plan.grid)):
+        for run in reading.runs(opened, recording.register(opened, plan)):
             if run.seed:
                 continue
             attempt = claims.claim(opened, run.id, "me", 600)

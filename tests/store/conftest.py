@@ -196,7 +196,7 @@ def plan_of() -> PlanOf:
 @pytest.fixture
 def sweep_id(database: Database, plan_of: PlanOf) -> int:
     """Two cells with two seeds: runs 1 to 4."""
-    return register(database, plan_of(), {"tables": []})
+    return register(database, plan_of())
 
 
 @pytest.fixture

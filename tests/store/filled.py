@@ -54,7 +54,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
 
 def fill(database: Database, planned: Any) -> None:
     """Plans a sweep and puts further rows, with odd values, into all tables that a plan leaves empty."""
-    register(database, planned, {"tables": [], "seeds": [0, 1], "command": "kdx sweep"})
+    register(database, planned)
     cells = [cell.id for cell in planned.cells]
     more = {
         "sweep_search": [{"sweep_id": 1, "ordinal": 0, "search_id": "5" * 32, "labels": {"k": "v"}, "trials": 3}],
@@ -118,7 +118,7 @@ def made(backend: Any, folder: Path) -> str:
 
 def plan_at(database: Database, plan_of: Any, seeds: list[int], made: float, name: str = "demo", cells: int = 2) -> int:
     """Plans a sweep of so many cells at a time of one's choice."""
-    sweep_id = register(database, plan_of(cells, seeds, name), {"tables": [], "seeds": seeds})
+    sweep_id = register(database, plan_of(cells, seeds, name))
     with database.write() as connection:
         connection.execute(update(sweep).where(sweep.c.id == sweep_id).values(created=made, updated=made))
         connection.execute(update(plan).where(plan.c.sweep_id == sweep_id).values(made=made))

@@ -84,7 +84,7 @@ def test_a_death_that_its_sweep_did_not_live_to_see_is_no_stall(database: Databa
 def test_eight_processes_claim_a_hundred_runs_once_each(
     database: Database, address: str, plan_of, in_processes, figure
 ):
-    register(database, plan_of(10, 10), {})
+    register(database, plan_of(10, 10))
     run_ids = [each.id for each in reading.runs(database, 1)]
 
     def claim_all() -> str:

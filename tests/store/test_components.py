@@ -29,7 +29,7 @@ def test_a_plan_is_registered_with_the_sources_of_its_components(database, own_k
     plan = load_grid(own_kernel / "grid.yaml")
     hashes = plan.cells[0].spec.components
     assert recorded_of(database, hashes) == ()
-    register(database, plan, plan.grid)
+    register(database, plan)
     (found,) = recorded_of(database, {**hashes, "other.py:A": "0" * 64})
     assert (found,) == components_of(hashes) and found.recorded
     assert found.sources == {name: (own_kernel / name).read_text() for name in ("my_kernels.py", "helpers.py")}
@@ -40,7 +40,7 @@ def test_a_sweep_has_the_components_of_its_cells_and_of_its_searches(database, o
     def words(file: str, text: str) -> set[str]:
         (own_kernel / file).write_text(text)
         plan = load_grid(own_kernel / file)
-        return set(hashes_of(database, register(database, plan, plan.grid)))
+        return set(hashes_of(database, register(database, plan)))
 
     grid = (own_kernel / "grid.yaml").read_text()
     tune = "tune: {parameters: {training.learning_rate: [1e-3, 1e-2]}, sampler: grid, trials: 2}\n"
@@ -50,11 +50,11 @@ def test_a_sweep_has_the_components_of_its_cells_and_of_its_searches(database, o
 
 def test_a_source_that_is_there_stays_as_it_was(database, own_kernel):
     plan = load_grid(own_kernel / "grid.yaml")
-    register(database, plan, plan.grid)
+    register(database, plan)
     file = own_kernel / "my_kernels.py"
     file.write_text("# a comment\n" + file.read_text())
     again = load_grid(own_kernel / "grid.yaml")
-    register(database, again, again.grid)
+    register(database, again)
     (found,) = recorded_of(database, again.cells[0].spec.components)
     assert "# a comment" not in found.sources["my_kernels.py"]
 
@@ -64,7 +64,7 @@ def test_the_largest_source_fits_into_a_database(database, own_kernel):
     room = LARGEST - sum(len(item.read_bytes()) for item in own_kernel.glob("*.py"))
     file.write_text(file.read_text() + f"# {chr(7) * (room - 2)}")  # of which JSON makes six characters each
     plan = load_grid(own_kernel / "grid.yaml")
-    register(database, plan, plan.grid)
+    register(database, plan)
     assert check(database).faults == ()
 
 
@@ -73,7 +73,7 @@ def test_the_largest_source_fits_into_a_database(database, own_kernel):
 )
 def test_a_source_that_replaced_another_is_found_and_not_returned(database, own_kernel, sources):
     plan = load_grid(own_kernel / "grid.yaml")
-    register(database, plan, plan.grid)
+    register(database, plan)
     hashes = plan.cells[0].spec.components
     (sha256,) = hashes.values()
     with database.write() as connection:
@@ -90,7 +90,7 @@ def test_a_sweep_is_read_without_the_file_and_each_with_its_own_version(database
         file.write_text(file.read_text().replace("option(1.0, above=0)", option))
         (own_kernel / "grid.yaml").write_text(f"name: {name}\n{grid}")
         plan = load_grid(own_kernel / "grid.yaml")
-        register(database, plan, plan.grid)
+        register(database, plan)
     forget_components()
     file.write_text("import absent")
     read = {name: load_sweep(database, name).cells[0].spec for name in ("second", "first")}

@@ -17,7 +17,7 @@ def database(tmp_path):
         for name, axes in (("one", "{kernel: [rbf, linear]}"), ("two", "{kernel: [rbf], norm: [post]}")):
             (tmp_path / f"{name}.yaml").write_text(GRID.replace("NAME", name) + f"axes: {axes}\n")
             plan = load_grid(tmp_path / f"{name}.yaml")
-            recording.register(opened, plan, plan.grid)
+            recording.register(opened, plan)
         first = reading.runs(opened, 1)[0]
         claims.claim(opened, first.id, "me", 60.0)
         writer = recording.RunWriter(opened, first.id, "me", 1)

@@ -35,7 +35,7 @@ def database(tmp_path):
 
 
 def again(database: Database, plan) -> None:
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     read = plan_of(load_sweep(database, plan.name))
     assert read == plan
     assert [run.key for run in read.runs] == [run.key for run in plan.runs]
@@ -48,7 +48,7 @@ def test_a_shipped_grid_comes_back_as_it_was_planned(database, name):
     if not plan.searched:
         again(database, plan)
         return
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     record = load_sweep(database)
     assert with_searches(plan_of(record), record.searches) == plan
 
@@ -62,7 +62,7 @@ def test_the_newest_plan_of_a_name_comes_back(database, tmp_path):
 
 def test_a_sweep_with_words_that_this_kdx_does_not_know_is_not_run(database, reword):
     plan = load_grid("quickstart")
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     with database.write() as connection:
         reword(connection, lambda cell: cell.update(depth=3))
         reword(connection, lambda cell: cell.update(kernel="mine") if cell["kernel"] == "rbf" else None)
@@ -76,7 +76,7 @@ def test_a_sweep_with_words_that_this_kdx_does_not_know_is_not_run(database, rew
 
 def test_what_is_at_hand_of_it_is_run(database, reword):
     plan = load_grid("quickstart")
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     known, lacking = plan_at_hand(load_sweep(database))
     assert (known, lacking) == (plan, {})
     with database.write() as connection:
@@ -108,7 +108,7 @@ def test_a_search_over_a_custom_component_needs_its_source_to_go_on(database, ow
     grid = own_kernel / "tuned.yaml"
     grid.write_text(TUNED.replace("KERNEL", kernel).replace("PARAMETERS", parameters))
     planned = load_grid(grid)
-    recording.register(database, planned, planned.grid)
+    recording.register(database, planned)
     forget_components()
     record = load_sweep(database)
     found = record.searches

@@ -50,5 +50,5 @@ def test_whoever_reads_an_answer_at_leisure_holds_up_nobody(filled, plan_of):
     first = next(iter(rows))
     with open_database(filled, write=True) as database:
         database.patience = 0.1
-        recording.register(database, plan_of(), {})
+        recording.register(database, plan_of())
     assert first in list(rows)

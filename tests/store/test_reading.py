@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import delete, insert, select, update
@@ -8,6 +9,7 @@ from stored import ask, rows, start
 from kdx.errors import KdxError
 from kdx.grid.difference import Contents
 from kdx.grid.identity import id_of
+from kdx.grid.plan import TableSpec
 from kdx.store import reading, recording
 from kdx.store.database import Database, database_at
 from kdx.store.records import RunState
@@ -33,11 +35,11 @@ def queries(statements):
 
 
 def test_sweeps_are_counted_by_state_the_last_planned_first(database: Database, plan_of):
-    recording.register(database, plan_of([0, 1], 2, "old"), {})
-    recording.register(database, plan_of([1], 1, "new"), {})
-    recording.register(database, plan_of(0, 0, "empty"), {})
+    recording.register(database, plan_of([0, 1], 2, "old"))
+    recording.register(database, plan_of([1], 1, "new"))
+    recording.register(database, plan_of(0, 0, "empty"))
     finish(database, 2)
-    recording.register(database, plan_of([0, 1], 2, "old"), {})
+    recording.register(database, plan_of([0, 1], 2, "old"))
     old, empty, new = reading.sweeps(database)
     assert (old.name, empty.name, new.name) == ("old", "empty", "new")
     assert old.counts == {RunState.PENDING: 3, RunState.COMPLETED: 1}
@@ -54,7 +56,7 @@ def test_only_the_newest_generation_is_counted_and_listed(database: Database, sw
 
 def test_sweeps_are_named_the_last_planned_first_without_a_look_at_their_runs(database: Database, plan_of, statements):
     for name in ("old", "new", "old"):
-        recording.register(database, plan_of(name=name), {})
+        recording.register(database, plan_of(name=name))
     with statements() as seen:
         assert list(reading.names(database).items()) == [("old", 1), ("new", 2)]
     assert not [statement for statement in seen if "sweep_run" in statement]
@@ -69,8 +71,8 @@ def test_runs_are_read_by_more_ids_than_a_statement_has_parameters(database: Dat
 
 def test_runs_of_some_cells_are_those_of_the_sweep(database: Database, plan_of):
     other = plan_of().cells[1]
-    sweep = recording.register(database, plan_of(seeds=2), {})
-    recording.register(database, plan_of(seeds=3, name="other"), {})
+    sweep = recording.register(database, plan_of(seeds=2))
+    recording.register(database, plan_of(seeds=3, name="other"))
     assert [(each.cell_id, each.seed) for each in reading.runs(database, sweep, [other.id])] == [
         (other.id, 0),
         (other.id, 1),
@@ -91,11 +93,11 @@ def test_a_report_gets_the_newest_final_generation_beside_an_unfinished_one(data
 
 
 def test_a_loaded_sweep_has_cells_labels_and_test_metrics(database: Database, plan_of):
-    plan = plan_of()
-    recording.register(database, plan, {"tables": [{"name": "kernels", "rows": ["kernel"]}]})
+    plan = replace(plan_of(), tables=(TableSpec(name="kernels", rows=["kernel"]),))
+    recording.register(database, plan)
     finish(database, 3, -0.0)
     loaded = reading.load_sweep(database, "demo")
-    assert (loaded.id, loaded.name, loaded.grid) == (1, "demo", {"tables": [{"name": "kernels", "rows": ["kernel"]}]})
+    assert (loaded.id, loaded.name, loaded.grid) == (1, "demo", plan.grid)
     assert [(each.id, each.ordinal, each.labels) for each in loaded.cells] == [
         (cell.id, cell.ordinal, cell.labels) for cell in plan.cells
     ]
@@ -108,8 +110,8 @@ def test_a_loaded_sweep_has_cells_labels_and_test_metrics(database: Database, pl
 
 
 def test_runs_of_cells_are_found_whatever_sweep_planned_them(database: Database, plan_of):
-    recording.register(database, plan_of([0, 1], 2, "one"), {})
-    recording.register(database, plan_of([2], 1, "two"), {})
+    recording.register(database, plan_of([0, 1], 2, "one"))
+    recording.register(database, plan_of([2], 1, "two"))
     cells = [cell.id for cell in plan_of([1, 2, 3]).cells]
     finish(database, 2)
     (again,) = recording.repeat(database, [2])
@@ -128,7 +130,7 @@ def test_a_test_metric_recorded_twice_counts_with_its_last_step(database: Databa
 
 def test_a_sweep_is_found_by_name_by_id_and_as_the_last_planned(database: Database, plan_of):
     for name in ("old", "new", "old"):
-        recording.register(database, plan_of(1, 1, name), {})
+        recording.register(database, plan_of(1, 1, name))
     assert reading.load_sweep(database).name == "old"
     assert reading.load_sweep(database, "new").id == 2
     assert reading.load_sweep(database, 2).name == "new"
@@ -136,7 +138,7 @@ def test_a_sweep_is_found_by_name_by_id_and_as_the_last_planned(database: Databa
 
 def test_an_unknown_sweep_is_reported_with_the_known_ones(database: Database, address: str, plan_of):
     for name in ("quickstart", "table 1"):
-        recording.register(database, plan_of(1, 1, name), {})
+        recording.register(database, plan_of(1, 1, name))
     with pytest.raises(KdxError) as caught:
         reading.load_sweep(database, "quikstart")
     assert str(caught.value) == (
@@ -157,17 +159,17 @@ def test_a_database_without_a_sweep_says_so(database: Database, address: str):
 
 def test_seeds_that_were_added_once_a_run_had_completed_are_known(database: Database, plan_of):
     for seeds in (1, 2):  # nothing has run
-        recording.register(database, plan_of(1, seeds), {"seeds": [*range(seeds)]})
+        recording.register(database, plan_of(1, seeds))
     assert reading.load_sweep(database).seeds_raised == ()
     finish(database, 1)
     for seeds in (2, 3, 2, 5):
-        recording.register(database, plan_of(1, seeds), {"seeds": [*range(seeds)]})
+        recording.register(database, plan_of(1, seeds))
     assert reading.load_sweep(database).seeds_raised == (2, 3, 5)
 
 
 def test_queries_do_not_grow_with_the_sweep(database: Database, plan_of, queries):
-    small = recording.register(database, plan_of(1, 1, "small"), {})
-    large = recording.register(database, plan_of(20, 10, "large"), {})
+    small = recording.register(database, plan_of(1, 1, "small"))
+    large = recording.register(database, plan_of(20, 10, "large"))
     for run_id in [row.id for row in rows(database, run)][:3]:
         finish(database, run_id)
     assert queries(lambda: reading.runs(database, small)) == 2
@@ -196,10 +198,10 @@ def test_a_curve_runs_by_step(database: Database, sweep_id: int):
 
 
 def test_the_inventory_has_every_generation_and_what_is_planned(database: Database, plan_of):
-    recording.register(database, plan_of([0, 1], 1, "old"), {})
+    recording.register(database, plan_of([0, 1], 1, "old"))
     finish(database, 1)
     recording.repeat(database, [1])
-    recording.register(database, plan_of([0], 1, "old"), {})
+    recording.register(database, plan_of([0], 1, "old"))
     inventory = reading.inventory(database)
     assert [(run.id, run.generation, run.state.value) for run in inventory.runs] == [
         (1, 0, "completed"),
@@ -244,7 +246,7 @@ MINE = {
 @pytest.mark.parametrize("key", MINE)
 def test_a_word_that_this_kdx_does_not_know_is_data_like_any_other(database: Database, plan_of, address: str, key):
     value, unknown = MINE[key]
-    recording.register(database, plan_of(2, 1), {})
+    recording.register(database, plan_of(2, 1))
     finish(database, 1)
     with database.write() as connection:
         known_id = connection.scalar(select(run.c.cell_id).where(run.c.id == 1))
@@ -267,8 +269,8 @@ def test_a_word_that_this_kdx_does_not_know_is_data_like_any_other(database: Dat
 
 
 def test_curves_come_in_one_query_bit_for_bit(database: Database, plan_of, queries):
-    recording.register(database, plan_of([0, 1], 2, "demo"), {})
-    recording.register(database, plan_of([2], 1, "other"), {})
+    recording.register(database, plan_of([0, 1], 2, "demo"))
+    recording.register(database, plan_of([2], 1, "other"))
     for run_id in (1, 3, 5):
         rows = [("train/loss", step, value) for step, value in ((1, math.nan), (10, -0.0), (20, 1 / 3))]
         start(database, run_id).record([*rows, ("valid/bleu", 20, math.inf), ("test/bleu", 20, 1.0)], 20)
@@ -286,12 +288,12 @@ def test_curves_come_in_one_query_bit_for_bit(database: Database, plan_of, queri
 
 def test_what_a_sweep_plans_now_is_read_without_its_runs(database: Database, plan_of, queries):
     assert reading.contents(database, "demo") is None
-    recording.register(database, plan_of([0, 1], [0, 7]), {})
+    recording.register(database, plan_of([0, 1], [0, 7]))
     assert reading.contents(database, "demo") == Contents(
         {cell.id: cell.spec.text for cell in plan_of([0, 1]).cells}, (0, 7)
     )
-    recording.register(database, plan_of([1, 2], [7, 5]), {"file": "/grid.yaml"})
-    recording.register(database, plan_of([3], [1], "other"), {})
+    recording.register(database, replace(plan_of([1, 2], [7, 5]), file="/grid.yaml"))
+    recording.register(database, plan_of([3], [1], "other"))
     found = reading.contents(database, "demo")
     assert found and (list(found.cells), found.seeds) == ([cell.id for cell in plan_of([1, 2]).cells], (5, 7))
     assert found.file == "/grid.yaml"
@@ -299,6 +301,7 @@ def test_what_a_sweep_plans_now_is_read_without_its_runs(database: Database, pla
 
 
 def test_grids_are_read_the_last_planned_first(database: Database, plan_of):
-    recording.register(database, plan_of(0, 0, "old"), {"tables": [{"name": "t"}]})
-    recording.register(database, plan_of(0, 0, "new"), {})
-    assert list(reading.grids(database).items()) == [("new", {}), ("old", {"tables": [{"name": "t"}]})]
+    plans = replace(plan_of(0, 0, "old"), description="the first"), plan_of(0, 0, "new")
+    for plan in plans:
+        recording.register(database, plan)
+    assert list(reading.grids(database).items()) == [(plan.name, plan.grid) for plan in plans[::-1]]

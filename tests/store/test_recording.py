@@ -30,8 +30,8 @@ def pattern(value: float) -> bytes:
 
 def test_a_plan_becomes_a_sweep_with_pending_runs(database: Database, plan_of):
     plan = plan_of(2, [3, 5])
-    assert recording.register(database, plan, {"tables": [{"name": "kernel type"}]}) == 1
-    assert [(row.name, row.grid) for row in rows(database, sweep)] == [("demo", {"tables": [{"name": "kernel type"}]})]
+    assert recording.register(database, plan) == 1
+    assert [(row.name, row.grid) for row in rows(database, sweep)] == [("demo", plan.grid)]
     assert {(row.id, row.spec) for row in rows(database, cell)} == {(c.id, c.spec.text) for c in plan.cells}
     records = reading.runs(database, 1)
     assert [each.key for each in records] == [planned.key for planned in plan.runs]
@@ -42,40 +42,41 @@ def test_a_plan_becomes_a_sweep_with_pending_runs(database: Database, plan_of):
 
 def test_registering_again_changes_nothing(database: Database, plan_of):
     tables = (sweep_cell, sweep_run, cell, run)
-    assert recording.register(database, plan_of(), {}) == recording.register(database, plan_of(), {})
+    assert recording.register(database, plan_of()) == recording.register(database, plan_of())
     once = [rows(database, table) for table in tables]
     start(database).complete(1.0, 5, 1.0, {}, 10)
-    assert recording.register(database, plan_of(), {}) == 1
+    assert recording.register(database, plan_of()) == 1
     assert [rows(database, table) for table in tables[:3]] == once[:3]
     assert [each.state for each in reading.runs(database, 1)].count(RunState.COMPLETED) == 1
     assert len(rows(database, sweep)) == 1
 
 
 def test_more_seeds_add_only_the_new_runs(database: Database, plan_of):
-    recording.register(database, plan_of(2, 2), {})
+    recording.register(database, plan_of(2, 2))
     before = reading.runs(database, 1)
-    recording.register(database, plan_of(2, 3), {})
+    recording.register(database, plan_of(2, 3))
     assert set(before) < set(reading.runs(database, 1))
     assert [each.seed for each in set(reading.runs(database, 1)) - set(before)] == [2, 2]
 
 
 def test_what_a_plan_leaves_out_is_kept_and_no_longer_planned(database: Database, plan_of):
-    recording.register(database, plan_of([0, 1], 2), {})
+    recording.register(database, plan_of([0, 1], 2))
     start(database, 1).complete(1.0, 5, 1.0, {}, 10)
-    recording.register(database, plan_of([1], 1), {"now": "less"})
+    less = plan_of([1], 1)
+    recording.register(database, less)
     assert len(reading.runs(database, 1)) == 1
-    assert [(len(each.cells), each.grid) for each in [reading.load_sweep(database)]] == [(1, {"now": "less"})]
+    assert [(len(each.cells), each.grid) for each in [reading.load_sweep(database)]] == [(1, less.grid)]
     assert len(rows(database, cell)) == 2
     assert Counter(row.planned for row in rows(database, sweep_run)) == {True: 1, False: 3}
     assert len(rows(database, run)) == 4
 
-    recording.register(database, plan_of([0, 1], 2), {})
+    recording.register(database, plan_of([0, 1], 2))
     assert Counter(each.state for each in reading.runs(database, 1)) == {RunState.COMPLETED: 1, RunState.PENDING: 3}
 
 
 def test_sweeps_share_their_runs(database: Database, plan_of):
-    first = recording.register(database, plan_of([0, 1], 2, "table 1"), {})
-    second = recording.register(database, plan_of([1, 2], 2, "table 2"), {})
+    first = recording.register(database, plan_of([0, 1], 2, "table 1"))
+    second = recording.register(database, plan_of([1, 2], 2, "table 2"))
     shared = set(reading.runs(database, first)) & set(reading.runs(database, second))
     assert len(shared) == 2
     start(database, min(each.id for each in shared)).complete(1.0, 5, 2.0, {}, 10)
@@ -86,7 +87,7 @@ def test_sweeps_share_their_runs(database: Database, plan_of):
 def test_two_choices_may_come_to_one_cell(database: Database, plan_of):
     plan = plan_of([0, 1, 0], 2)
     again = replace(plan.cells[2], labels={"kernel": "the same, otherwise said"})
-    recording.register(database, replace(plan, cells=(*plan.cells[:2], again)), {})
+    recording.register(database, replace(plan, cells=(*plan.cells[:2], again)))
     loaded = reading.load_sweep(database)
     assert [each.id for each in loaded.cells] == [plan.cells[number].id for number in (0, 1, 0)]
     assert [each.labels["kernel"] for each in loaded.cells] == ["number 0", "number 1", "the same, otherwise said"]
@@ -94,16 +95,16 @@ def test_two_choices_may_come_to_one_cell(database: Database, plan_of):
 
 
 def test_an_empty_plan_is_a_sweep_without_runs(database: Database, plan_of):
-    assert reading.runs(database, recording.register(database, plan_of(0, 0), {})) == ()
-    assert reading.runs(database, recording.register(database, plan_of(2, 0), {})) == ()
+    assert reading.runs(database, recording.register(database, plan_of(0, 0))) == ()
+    assert reading.runs(database, recording.register(database, plan_of(2, 0))) == ()
 
 
 def test_statements_of_a_registration_do_not_grow_with_the_plan(database: Database, plan_of, statements):
     with statements() as few:
-        recording.register(database, plan_of(2, 1, "small"), {})
+        recording.register(database, plan_of(2, 1, "small"))
     large = plan_of(100, 100, "large")
     with statements() as many:
-        recording.register(database, large, {})
+        recording.register(database, large)
     assert len(many) == len(few) <= 11
     assert len(reading.runs(database, 2)) == 10_000
 
@@ -124,8 +125,8 @@ def test_repeating_adds_a_generation_to_finished_runs_only(database: Database, s
 
 
 def test_failed_runs_are_reset_in_their_sweep_only(database: Database, plan_of):
-    first = recording.register(database, plan_of([0], 2, "one"), {})
-    second = recording.register(database, plan_of([1], 1, "two"), {})
+    first = recording.register(database, plan_of([0], 2, "one"))
+    second = recording.register(database, plan_of([1], 1, "two"))
     for run_id in (1, 3):
         start(database, run_id).fail("ValueError: no", "Traceback", 0)
     assert recording.reset(database, [run.id for run in reading.runs(database, first)], (RunState.FAILED,)) == 1
@@ -166,7 +167,7 @@ def test_every_double_survives_storing(database: Database, sweep_id: int, figure
 
 
 def test_every_score_survives_storing(database: Database, plan_of):
-    recording.register(database, plan_of(1, 2 * len(SPECIAL)), {})
+    recording.register(database, plan_of(1, 2 * len(SPECIAL)))
     for number, score in enumerate(SPECIAL):
         start(database, 2 * number + 1).complete(score, 5, score, {}, 10)
         start(database, 2 * number + 2).diverge("loss is nan", 10, score, 5, score)
@@ -248,7 +249,7 @@ def test_of_a_number_recorded_twice_in_a_batch_the_last_counts(database: Databas
 
 @pytest.mark.parametrize("name", ["'; DROP TABLE run; --", '"; --', "%", "run WHERE 1=1"])
 def test_a_name_is_never_a_statement(database: Database, plan_of, name: str, figure):
-    sweep_id = recording.register(database, plan_of(1, 1, name), {})
+    sweep_id = recording.register(database, plan_of(1, 1, name))
     start(database).record([(name, 1, 1.0)], 1)
     assert reading.load_sweep(database, name).id == sweep_id
     assert reading.curve(database, 1, name) == [(1, 1.0)]
@@ -261,7 +262,7 @@ def test_a_name_is_never_a_statement(database: Database, plan_of, name: str, fig
 
 def test_a_text_with_nul_is_kept_or_refused_in_one_message(database: Database, plan_of):
     try:
-        recording.register(database, plan_of(1, 1, "a\x00b"), {})
+        recording.register(database, plan_of(1, 1, "a\x00b"))
     except DatabaseError as error:
         assert error.problem == "a text has a character NUL, which PostgreSQL does not keep"
         assert rows(database, sweep) == []
@@ -317,7 +318,7 @@ def test_runs_whose_metrics_mean_the_same_share_one_row_of_definitions(database:
 
 
 def test_what_a_test_measured_by_document_is_that_of_its_last_attempt(database: Database, plan_of):
-    recording.register(database, plan_of(1, 2), {})
+    recording.register(database, plan_of(1, 2))
     writer = start(database, 1)
     writer.documents("block", {"targets": [1.0, 2.0], "nats": [0.5, 0.25]})
     again = {"targets": [3.0, 2.0], "nats": [0.1 + 0.2, 1e-300], "right": [3.0, 0.0]}

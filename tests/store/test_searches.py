@@ -1,5 +1,6 @@
 """Searches and trials as they are recorded."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from stored import run_that_ended
 from kdx.errors import DatabaseError
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
-from kdx.store import reading, recording, schema
+from kdx.store import reading, recording, schema, sweeps
 from kdx.store.database import Database
 from kdx.store.records import RunState, SearchRecord, TrialRecord, TrialState, best_trial
 from kdx.vocabulary import Direction
@@ -38,17 +39,32 @@ def trials_of(database: Database, search_id: str) -> list[TrialRecord]:
 
 
 def test_a_plan_asks_for_its_searches_and_a_newer_one_for_its_own(database: Database, tmp_path):
-    sweep = recording.register(database, planned(tmp_path, 2), {})
+    sweep = recording.register(database, planned(tmp_path, 2))
     assert [record.wanted for record in of_sweep(database, sweep)] == [2]
-    recording.register(database, planned(tmp_path, 3), {})
+    recording.register(database, planned(tmp_path, 3))
     (found,) = of_sweep(database, sweep)
     assert (found.ordinal, found.wanted, found.seeds, found.left) == (0, 3, 2, 3)
     assert reading.runs(database, sweep) == ()
 
 
+@pytest.mark.parametrize("given", [None, "training.steps=7", "seeds=2", "tune.trials=2", "tune.seeds=3", "removed"])
+def test_winners_are_planned_unless_the_sweep_follows_another_plan_by_now(database: Database, tmp_path, given):
+    first = planned(tmp_path)
+    (cell,) = first.cells
+    with_winner = replace(first, cells=(replace(cell, won=True),))
+    sweep = recording.register(database, first)
+    if given == "removed":
+        sweeps.remove(database, sweeps.removal(database, sweep, results=False), results=False)
+    elif given:
+        recording.register(database, load_grid(tmp_path / "grid.yaml", given=[given]))
+    for _ in range(2):  # another worker may have planned them before
+        assert recording.register_winners(database, with_winner) is (given is None)
+        assert len(reading.runs(database, sweep)) == (given is None)
+
+
 def test_trials_are_added_once_with_a_run_for_each_tuning_seed(database: Database, tmp_path):
     plan = planned(tmp_path)
-    sweep = recording.register(database, plan, {})
+    sweep = recording.register(database, plan)
     of = plan.cells[0].search
     for dropout in (0.2, 0.1):
         first = TrialRecord(0, {"model.dropout": dropout}, {"grid_id": 0}, None)
@@ -78,7 +94,7 @@ def test_the_best_trial_completed_with_the_best_score_and_of_equal_ones_is_the_f
 
 def test_a_cell_and_seed_have_one_run_of_sweeps_and_one_of_each_search(database: Database, tmp_path):
     plan = planned(tmp_path)
-    recording.register(database, plan, {})
+    recording.register(database, plan)
     of = plan.cells[0].search
     recording.add_trials(database, [(of, [TrialRecord(0, {"model.dropout": 0.2}, {}, None)])])
     (trial,) = trials_of(database, of.id)

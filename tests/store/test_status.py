@@ -41,14 +41,14 @@ def test_where_a_run_is_computed_is_known_once_it_has_started(database: Database
 
 
 def test_a_run_of_two_sweeps_is_worked_at_for_both(database: Database, plan_of):
-    one = recording.register(database, plan_of([0], 1, "one"), {})
-    other = recording.register(database, plan_of([0], 1, "other"), {})
+    one = recording.register(database, plan_of([0], 1, "one"))
+    other = recording.register(database, plan_of([0], 1, "other"))
     claims.claim(database, 1, "me", 60)
     assert {each.sweep_id for each in status.work(database)} == {one, other}
 
 
 def test_times_are_of_cells_that_have_runs_to_be_done(database: Database, plan_of):
-    sweep_id = recording.register(database, plan_of(2, 2), {})
+    sweep_id = recording.register(database, plan_of(2, 2))
     assert [(each.left, each.seconds) for each in status.times(database, [sweep_id])] == [(2, None), (2, None)]
     cell_of = {run.id: run.cell_id for run in reading.runs(database, sweep_id)}
     finish(database, 1)
@@ -64,7 +64,7 @@ def test_times_are_of_cells_that_have_runs_to_be_done(database: Database, plan_o
 
 
 def test_questions_do_not_grow_with_the_sweep(database: Database, plan_of, statements):
-    sweep_id = recording.register(database, plan_of(20, 10), {})
+    sweep_id = recording.register(database, plan_of(20, 10))
     with statements() as seen:
         status.times(database, [sweep_id])
         status.work(database)
@@ -74,14 +74,14 @@ def test_questions_do_not_grow_with_the_sweep(database: Database, plan_of, state
 
 def test_labels_come_in_the_order_of_the_plan(database: Database, plan_of):
     plan = plan_of(3, 1)
-    sweep_id = recording.register(database, plan, {})
+    sweep_id = recording.register(database, plan)
     assert list(status.labels_of(database, sweep_id)) == [cell.id for cell in plan.cells]
 
 
 def test_who_works_at_a_trial_works_for_the_sweep_that_asks_for_its_search(tmp_path):
     plan = searched_plan(tmp_path)
     with open_database(tmp_path / "runs.db", write=True, create=True) as database:
-        sweep_id = recording.register(database, plan, plan.grid)
+        sweep_id = recording.register(database, plan)
         run = Searching(database, plan).advance().runs[0]
         record = reading.recorded(database, [run.cell.id])[run.key]
         assert status.work(database) == ()
@@ -144,8 +144,8 @@ def test_tracebacks_are_in_the_order_in_which_runs_ended(database: Database, swe
 
 
 def test_halted_runs_are_the_newest_of_their_kind_in_each_sweep_that_plans_them(database: Database, plan_of):
-    sweep = recording.register(database, plan_of(1, 7), {})
-    few = recording.register(database, plan_of(1, 2, "few"), {})
+    sweep = recording.register(database, plan_of(1, 7))
+    few = recording.register(database, plan_of(1, 2, "few"))
     start(database, 1).fail("ValueError: 1", "", 0)
     start(database, 2).interrupt(5)
     start(database, 3).fail("ValueError: 3", "", 0)
@@ -165,7 +165,7 @@ def test_halted_runs_are_the_newest_of_their_kind_in_each_sweep_that_plans_them(
         few: [(1, RunState.FAILED), (2, RunState.INTERRUPTED)],
     }
     assert status.halted(database, [few]).keys() == {few}
-    recording.register(database, plan_of(1, [1], "few"), {})
+    recording.register(database, plan_of(1, [1], "few"))
     assert [run.id for run in status.halted(database, [few])[few]] == [2]
 
 
@@ -220,7 +220,7 @@ def test_runs_of_a_clock_that_was_set_back_say_nothing(database: Database, sweep
 
 
 def test_statements_do_not_grow_with_the_runs(database: Database, plan_of, statements):
-    recording.register(database, plan_of(3, 3), {})
+    recording.register(database, plan_of(3, 3))
     for run_id in range(1, 10):
         complete(database, run_id, 1.0)
     with statements() as few:

@@ -26,8 +26,8 @@ tune: {parameters: {model.dropout: [0.0, 0.1]}, sampler: grid, trials: 2, seeds:
 def test_a_sweep_keeps_every_plan_with_its_grid_as_it_was_written(database: Database, plan_of):
     first = replace(plan_of([0, 1], 2), sources={"a.yaml": "seeds: 2  # few\n", "base.yaml": "task: translation\n"})
     second = replace(plan_of([1, 2], 3), sources={"a.yaml": "seeds: 3\n"})
-    sweep_id = recording.register(database, first, first.grid)
-    recording.register(database, second, second.grid)
+    sweep_id = recording.register(database, first)
+    recording.register(database, second)
     old, new = sweeps.history(database, sweep_id)
     assert list(old.sources.items()) == [*first.sources.items()]
     assert (new.sources, old.grid["seeds"], new.grid["seeds"]) == (second.sources, [0, 1], [0, 1, 2])
@@ -37,9 +37,9 @@ def test_a_sweep_keeps_every_plan_with_its_grid_as_it_was_written(database: Data
 
 def test_planning_the_same_again_adds_no_plan(database: Database, plan_of):
     plan = replace(plan_of(), sources={"a.yaml": "x"}, command="kdx sweep a.yaml")
-    sweep_id = recording.register(database, plan, plan.grid)
+    sweep_id = recording.register(database, plan)
     same = replace(plan, command="kdx sweep ./a.yaml")
-    recording.register(database, same, same.grid)
+    recording.register(database, same)
     assert len(sweeps.history(database, sweep_id)) == 1
     assert sweeps.history(database, sweep_id)[0].grid["command"] == "kdx sweep a.yaml"
 
@@ -47,9 +47,9 @@ def test_planning_the_same_again_adds_no_plan(database: Database, plan_of):
 def test_a_plan_read_from_the_database_keeps_the_grid_as_it_was_written(database: Database, plan_of):
     """So kdx resume registers the winners of a search."""
     plan = replace(plan_of(1), sources={"a.yaml": "x"})
-    sweep_id = recording.register(database, plan, plan.grid)
+    sweep_id = recording.register(database, plan)
     for _ in range(2):
-        recording.register(database, plan_of(2), plan.grid)
+        recording.register(database, plan_of(2))
     first, second = sweeps.history(database, sweep_id)
     assert (len(first.cells), len(second.cells)) == (1, 2)
     assert first.sources == second.sources == plan.sources
@@ -57,7 +57,7 @@ def test_a_plan_read_from_the_database_keeps_the_grid_as_it_was_written(database
 
 def test_a_comment_tables_seeds_or_cells_make_another_plan(database: Database, plan_of):
     plan = replace(plan_of([0, 1], 2), sources={"a.yaml": "x"})
-    sweep_id = recording.register(database, plan, plan.grid)
+    sweep_id = recording.register(database, plan)
     others = (
         replace(plan, sources={"a.yaml": "x  # y"}),
         replace(plan, description="other"),
@@ -66,13 +66,13 @@ def test_a_comment_tables_seeds_or_cells_make_another_plan(database: Database, p
         plan,
     )
     for number, other in enumerate(others, 2):
-        recording.register(database, other, other.grid)
+        recording.register(database, other)
         assert len(sweeps.history(database, sweep_id)) == number
 
 
 def test_plans_of_other_sweeps_are_not_reported(database: Database, plan_of):
-    recording.register(database, plan_of(name="other"), {})
-    sweep_id = recording.register(database, plan_of([], 1), {})
+    recording.register(database, plan_of(name="other"))
+    sweep_id = recording.register(database, plan_of([], 1))
     (only,) = sweeps.history(database, sweep_id)
     assert only.cells == ()
 
@@ -120,8 +120,8 @@ def test_results_go_with_all_that_is_theirs_in_every_generation(database: Databa
 
 def test_runs_that_another_sweep_plans_or_has_planned_stay(database: Database, sweep_id: int, plan_of):
     # Of the other sweep's two seeds one is planned, and one was planned once.
-    recording.register(database, plan_of(1, 2, "other"), {})
-    recording.register(database, plan_of(1, 1, "other"), {})
+    recording.register(database, plan_of(1, 2, "other"))
+    recording.register(database, plan_of(1, 1, "other"))
     for run_id in (1, 2, 3, 4):
         ended(database, run_id)
     others = {row.id for row in rows(database, run)} - set(sweeps.removal(database, sweep_id, results=True).run_ids)
@@ -171,7 +171,7 @@ def tuned(database: Database, folder: Path, name: str) -> int:
     """A sweep with a search of two trials, of which one has a run that ended."""
     (folder / "grid.yaml").write_text(TUNED.replace("NAME", name))
     plan = load_grid(folder / "grid.yaml")
-    sweep_id = recording.register(database, plan, plan.grid)
+    sweep_id = recording.register(database, plan)
     searching = plan.cells[0].search
     values = [{"model.dropout": item} for item in (0.0, 0.1)]
     drawn = [TrialRecord(number, one, {}, None) for number, one in enumerate(values)]

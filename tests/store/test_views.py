@@ -60,7 +60,7 @@ def test_views_take_no_name_of_a_table():
 def test_the_view_of_sweeps_counts_the_runs_that_its_plan_has(database: Database):
     for name, seeds in (("small", "seeds=1"), ("large", "seeds=3")):
         plan = replace(load_grid("quickstart", given=[seeds]), name=name)
-        register(database, plan, plan.grid)
+        register(database, plan)
     with database.write() as connection:
         connection.execute(update(run).where(run.c.id <= 5).values(state=RunState.COMPLETED))
         connection.execute(update(run).where(run.c.id == 6).values(state=RunState.FAILED))
@@ -91,7 +91,7 @@ def test_the_view_of_runs_selects_as_a_report_does(backend, tmp_path_factory, da
     )
     with open_database(address, write=True) as database:
         for name in ("one", "other"):
-            register(database, Plan(name, (planned,), (0, 1, 2)), {"tables": [], "axes": []})
+            register(database, Plan(name, (planned,), (0, 1, 2)))
         with database.write() as connection:
             connection.execute(delete(run))
             for seed, generation, state, score, out in rows:
@@ -135,11 +135,11 @@ def test_views_tell_factors_as_a_grid_words_them(database: Database, sweep_id: i
 
 
 def test_what_is_planned_no_more_leaves_the_views_for_that_of_former_runs(database: Database, plan_of):
-    register(database, plan_of(2, 2), {"tables": []})
-    register(database, plan_of(2, 2, "other"), {"tables": []})
+    register(database, plan_of(2, 2))
+    register(database, plan_of(2, 2, "other"))
     before = of_view(database, "SELECT * FROM runs WHERE sweep = 'demo' ORDER BY run_id")
     assert of_view(database, "SELECT * FROM former_runs") == []
-    register(database, plan_of(1, 1), {"tables": []})
+    register(database, plan_of(1, 1))
     assert len(of_view(database, "SELECT * FROM cells WHERE sweep = 'demo'")) == 1
     now = of_view(database, "SELECT * FROM runs WHERE sweep = 'demo'")
     left = of_view(database, "SELECT * FROM former_runs ORDER BY run_id")
@@ -157,7 +157,7 @@ def shipped(database: Database) -> dict[str, tuple[Plan, list[tuple], set[str]]]
     """Every shipped grid in one database: its plan, what the view of cells shows of it, and the labels of its runs."""
     plans = {name: as_if_won(load_grid(name)) for name in names()}
     for plan in plans.values():
-        register(database, plan, {"tables": []})
+        register(database, plan)
     columns = "sweep, spec, labels, clip, memory, learning_rate, corpus"
     shown, of_runs = defaultdict(list), defaultdict(set)
     for sweep, *row in of_view(database, f"SELECT {columns} FROM cells ORDER BY sweep, ordinal"):
@@ -206,7 +206,7 @@ def test_a_choice_that_comes_to_a_cell_twice_has_its_runs_once(database: Databas
         for ordinal, (choice, word) in enumerate(((one, "first"), (one, "again"), (other, "other")))
     )
     twice = Plan("demo", (one, again, other), (0,))
-    register(database, twice, {"tables": []})
+    register(database, twice)
     labels = of_view(database, "SELECT labels FROM runs ORDER BY run_id")
     assert labels == [('{"approach": "first"}',), ('{"approach": "other"}',)]
     assert len(of_view(database, "SELECT * FROM cells")) == 3
@@ -214,7 +214,7 @@ def test_a_choice_that_comes_to_a_cell_twice_has_its_runs_once(database: Databas
 
 def test_views_of_another_kdx_are_made_anew_and_nothing_else_changes(backend, address, plan_of, monkeypatch):
     with open_database(address, write=True) as database:
-        register(database, plan_of(1, 1), {"tables": []})
+        register(database, plan_of(1, 1))
         views = dict(database.views)
     grown = views | {"curves": views["curves"].replace("run_id, name,", "run_id, 'more' AS added, name,")}
     monkeypatch.setattr("kdx.store.backend.Database.views", grown)

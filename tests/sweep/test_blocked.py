@@ -36,7 +36,7 @@ def planned(database: Database, seeds: int) -> int:
     grid = database.location.parent / "grid.yaml"
     grid.write_text(TWO_CELLS % {"steps": 10, "seeds": seeds})
     plan = load_grid(grid)
-    return recording.register(database, plan, plan.grid)
+    return recording.register(database, plan)
 
 
 def id_of(database: Database, run: PlannedRun) -> int:
@@ -98,7 +98,7 @@ def test_a_run_waits_for_its_conditions_or_for_its_files(database):
 
 def test_what_holds_up_several_sweeps_is_found_at_once_and_apart(database):
     one = planned(database, 4)
-    other = recording.register(database, replace(load_grid(database.location.parent / "grid.yaml"), name="other"), {})
+    other = recording.register(database, replace(load_grid(database.location.parent / "grid.yaml"), name="other"))
     ids = [run.id for run in reading.runs(database, one)]
     cell = reading.runs(database, one)[0].cell_id
     for run_id in [run.id for run in reading.runs(database, one, [cell])][:2]:
@@ -107,7 +107,7 @@ def test_what_holds_up_several_sweeps_is_found_at_once_and_apart(database):
     assert found[one] == found[other] and len(found[one].waits_for) == 2
     grid = database.location.parent / "grid.yaml"
     grid.write_text(TINY.replace("name: tiny", "name: other\nkernel: rbf") % {"steps": 10, "seeds": 4})
-    recording.register(database, load_grid(grid), {})
+    recording.register(database, load_grid(grid))
     found = blocked_in(database, [one, other])
     assert found[one].paused.keys() == {cell} and not found[other].paused and ids
 
@@ -152,7 +152,7 @@ def test_where_nothing_was_raised_the_line_without_numbers_counts(error, trace, 
 @pytest.mark.slow
 def test_a_search_is_paused_once_trials_of_it_failed_alike_and_goes_on_as_if_they_had_not(database, tmp_path):
     plan = plan_of(tmp_path)
-    sweep = recording.register(database, plan, plan.grid)
+    sweep = recording.register(database, plan)
     bad, good = (str(cell.search.id) for cell in plan.cells if cell.search)
     found = Searching(database, plan)
     trials = found.advance()
@@ -186,7 +186,7 @@ def test_a_search_is_paused_once_trials_of_it_failed_alike_and_goes_on_as_if_the
 
 def test_a_search_with_a_trial_that_came_to_its_end_goes_on(database, tmp_path):
     plan = plan_of(tmp_path)
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     found = Searching(database, plan)
     trials = found.advance()
     key = trials.runs[0].search_id

@@ -170,7 +170,7 @@ def test_without_a_database_all_is_new(evaluated_plan):
 
 def test_what_is_evaluated_and_which_weights_are_left_decides(tmp_path, evaluated_plan):
     with open_database(tmp_path / "runs.db", write=True, create=True) as database:
-        sweep = recording.register(database, evaluated_plan, evaluated_plan.grid)
+        sweep = recording.register(database, evaluated_plan)
         first, _ = reading.runs(database, sweep)
         assert not lacks_evaluations(database, evaluated_plan)
         attempt = claims.claim(database, first.id, "me", 60)

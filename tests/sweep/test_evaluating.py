@@ -40,7 +40,7 @@ def supervisor(database: Database, text: str, heard: Heard, *, trains: bool = Tr
     grid = database.location.parent / "grid.yaml"
     grid.write_text(text)
     plan = load_grid(grid)
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     return Supervisor(lambda: (plan,), database, 2, heard, ForkServer(), trains=trains)
 
 

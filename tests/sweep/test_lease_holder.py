@@ -104,7 +104,7 @@ def planned(database, tmp_path):
     """A database with two runs."""
     (tmp_path / "grid.yaml").write_text(TINY % {"steps": 10, "seeds": 2})
     plan = load_grid(tmp_path / "grid.yaml")
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     return database
 
 

@@ -47,7 +47,7 @@ def planned(database: Database, text: str):
 
 def ran(database: Database, text: str, *, keep_state: bool = False) -> Heard:
     plan, heard = planned(database, text), Heard()
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     options = RunOptions(keep_state=keep_state)
     assert Supervisor(lambda: (plan,), database, 2, heard, ForkServer(), options=options).run() is None
     return heard

@@ -53,7 +53,7 @@ def planned(database: Database, name: str, seeds: int = 1, text: str = TINY) -> 
     grid = database.location.parent / "grid.yaml"
     grid.write_text((text % {"steps": 10, "seeds": seeds}).replace("name: tiny", f"name: {name}"))
     plan = load_grid(grid)
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
 
 
 def complete(database: Database, name: str) -> None:
@@ -202,7 +202,7 @@ def test_where_seeds_depend_on_all_cells_the_whole_sweep_is_left(database, data_
 def test_cells_whose_code_is_not_named_are_left_to_others(database, own_kernel, data_home):
     plan = load_grid(own_kernel / "grid.yaml")
     assert components_of(plan.cells[0].spec.components)
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     forget_components()
     every = watched(database)
     assert every() == ()
@@ -226,6 +226,22 @@ def test_a_sweep_that_tunes_is_searched_and_then_its_winners_are_planned(databas
     assert every.heard.found == ["tuned"] and not every.incomplete
     (again,) = every()
     assert [cell.id for cell in again.cells] == [cell.id for cell in plan.cells] and every.heard.found == ["tuned"]
+
+
+def test_a_plan_that_another_command_made_during_a_search_stands_and_is_followed(database, data_home):
+    planned(database, "tuned", text=TUNED)
+    every = watched(database, clock=lambda: 0.0)
+    (trials,) = every()
+    for run in trials.runs:
+        record = reading.recorded(database, [run.cell.id])[run.key]
+        writer = RunWriter(database, record.id, "me", claims.claim(database, record.id, "me", 60))
+        writer.complete(50.0, 2, None, {}, 2)
+    planned(database, "tuned", text=TUNED.replace("trials: 2", "trials: 3"))
+    every._works = lambda: True  # so it is not due to look again
+    every()
+    every._works = lambda: False
+    (trials,) = every()
+    assert len(trials.runs) == 1 and every.heard.found == []
 
 
 def test_where_the_rest_of_a_search_is_paused_the_winners_of_the_others_are_planned(database, data_home):

@@ -61,7 +61,7 @@ def test_runs_of_a_cell_that_fails_are_told_as_paused_and_cost_nothing(tmp_path,
     grid = tmp_path / "grid.yaml"
     grid.write_text(TINY % {"steps": 10, "seeds": 4})
     plan = load_grid(grid)
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     for run_id in (1, 2):
         end(database, run_id, "fail", error=f"ValueError: {run_id}", traceback="", last_step=0)
     found = forecast_plan(database, plan)
@@ -72,7 +72,7 @@ def test_runs_of_a_cell_that_fails_are_told_as_paused_and_cost_nothing(tmp_path,
 
 
 def test_each_run_is_told_for_what_it_is(plan, database):
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     now = dict(code_of(plan.cells[0].spec).modules)
     end(database, 1, "complete", modules=now)
     end(database, 2, "complete", modules={})
@@ -90,7 +90,7 @@ def test_each_run_is_told_for_what_it_is(plan, database):
 
 
 def test_a_result_names_the_modules_that_changed_under_it(plan, database):
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     now = dict(code_of(plan.cells[1].spec).modules)
     end(database, 2, "complete", modules=now | {"kdx.attention.kernels.rbf": "0" * 64})
     (stale,) = [each for each in forecast_plan(database, plan).runs if each.status is RunStatus.STALE]
@@ -101,7 +101,7 @@ def test_an_evaluation_names_the_modules_that_changed_under_it(tmp_path, databas
     grid = tmp_path / "grid.yaml"
     grid.write_text(TINY % {"steps": 10, "seeds": 2} + "evaluations: {wide: {beam: [2, 3]}}\n")
     plan = load_grid(grid)
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     (cell,) = plan.cells
     for run_id in (1, 2):
         end(database, run_id, "complete", modules=dict(code_of(cell.spec).modules))
@@ -117,7 +117,7 @@ def test_an_evaluation_names_the_modules_that_changed_under_it(tmp_path, databas
 
 
 def test_what_is_left_costs_what_like_runs_did(plan, database):
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     end(database, 1, "complete", 10.0)
     end(database, 2, "complete", 30.0)
     found = forecast_plan(database, plan)
@@ -133,7 +133,7 @@ def test_what_is_left_costs_what_like_runs_did(plan, database):
 
 
 def test_a_run_that_goes_on_costs_what_is_left_of_it(plan, database):
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     end(database, 4, "complete", 10.0)
     from kdx.training.checkpoint import CheckpointFiles
 
@@ -148,7 +148,7 @@ def test_a_run_that_goes_on_costs_what_is_left_of_it(plan, database):
 
 
 def test_what_is_out_of_tables_is_not_stale_and_what_is_cancelled_did_not_fail(plan, database):
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     end(database, 1, "complete", modules={})
     remarks.invalidate(database, [1], "the corpus was cut")
     claims.cancel(database, [2])

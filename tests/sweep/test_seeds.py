@@ -48,7 +48,7 @@ def ended(database: Database, decision: Decision, state: RunState = RunState.COM
 
 def swept(database: Database, plan: Plan, fails: tuple[tuple[str, int], ...] = ()) -> list[tuple[str, int]]:
     """(kernel, seed) of each run in the order in which it was begun, one after the other."""
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     begun: list[tuple[str, int]] = []
     while able := [one for one in decisions_in(database, plan) if one.action is Action.START]:
         run = (able[0].run.cell.spec.kernel, able[0].run.seed)
@@ -98,7 +98,7 @@ def test_a_failed_seed_counts_as_ended_and_is_looked_at_once_it_has_a_score(tmp_
 
 def test_the_tables_are_read_again_only_when_a_run_has_ended(tmp_path, database, monkeypatch):
     plan = planned(tmp_path)
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     reads = []
     whole = reading.results
     monkeypatch.setattr(reading, "results", lambda *given: reads.append(1) or whole(*given))

@@ -37,7 +37,7 @@ def sweep(database: Database, text: str, heard: Heard, workers: int = 2, host=No
     grid.write_text(text)
     plan = load_grid(grid)
     files = database.location.with_suffix(".files")
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     host = host or ForkServer()
     how = {"clock": host.clock, **how} if isinstance(host, PlayedHost) else how
     local = Supervisor(lambda: (plan,), database, workers, heard, host, **how)
@@ -224,7 +224,7 @@ def test_a_run_that_lacked_memory_beside_others_is_tried_once_more_alone(databas
 def test_a_plan_that_another_kdx_replaced_still_comes_to_its_end(database, fake):
     def replaces(claimed):
         smaller = load_grid(database.location.parent / "grid.yaml", given=["seeds=[7]"])
-        recording.register(database, smaller, smaller.grid)
+        recording.register(database, smaller)
         return complete(claimed)
 
     fake(replaces)
@@ -767,7 +767,7 @@ def test_a_sweep_connects_a_few_times_a_run_and_not_at_all_while_a_host_starts_i
 
     (tmp_path / "grid.yaml").write_text(TINY % {"steps": 10, "seeds": 4})
     plan = load_grid(tmp_path / "grid.yaml")
-    recording.register(on_a_server, plan, plan.grid)
+    recording.register(on_a_server, plan)
     monkeypatch.setattr(psycopg, "connect", counted)
     local = Supervisor(lambda: (plan,), on_a_server, 1, Heard(), Host(clock := Clock(), complete), clock=clock)
     assert local.run() is None

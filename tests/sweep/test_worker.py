@@ -33,7 +33,7 @@ def claimed(database, tmp_path) -> Work:
     grid = tmp_path / "grid.yaml"
     grid.write_text(GRID)
     plan = load_grid(grid)
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     return claim(database, tmp_path)
 
 

@@ -58,7 +58,7 @@ def train(database: Database, run: PlannedRun) -> None:
 
 def search(database: Database, plan: Plan, order: random.Random, kills: float = 0.0) -> Searching:
     """Searches to the end; runs end in any order, and now and then the search is killed and begun again."""
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     found = Searching(database, plan)
     while True:
         trials = found.advance()

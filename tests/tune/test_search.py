@@ -85,7 +85,7 @@ def test_runs_are_of_their_search_alone_and_two_sweeps_that_ask_for_it_share_the
         whole = plan_of(tmp_path, "random", "none")
         trials, winners = outcome(search(database, whole, random.Random(0)), whole)
         same = replace(whole, name="same")
-        recording.register(database, same, same.grid)
+        recording.register(database, same)
         shared = Searching(database, same)
         assert shared.advance().runs == () and outcome(shared, same) == (trials, winners)
         # Another search draws the same trials, and trains them itself.
@@ -98,7 +98,7 @@ def test_runs_are_of_their_search_alone_and_two_sweeps_that_ask_for_it_share_the
         cell = replace(Searching(database, whole).with_winners().cells[0], search=None)
         best = whole.cells[0].search.cell(trials[0][0].parameters)
         plain = replace(whole, name="plain", cells=(replace(cell, id=cell_id(best), spec=best),), seeds=(1_000_000,))
-        sweep = recording.register(database, plain, plain.grid)
+        sweep = recording.register(database, plain)
         (run,) = reading.runs(database, sweep)
         assert (run.state, run.search_id) == (RunState.PENDING, None)
         assert outcome(shared, same) == (trials, winners)
@@ -121,7 +121,7 @@ def test_trials_are_in_no_plan_and_their_files_stay(tmp_path):
 def test_a_failed_run_fails_its_trial_and_no_other(tmp_path):
     plan = plan_of(tmp_path)
     with open_database(tmp_path / "runs.db", write=True, create=True) as database:
-        recording.register(database, plan, plan.grid)
+        recording.register(database, plan)
         found = Searching(database, plan)
         trials = found.advance()
         first, *others = trials.runs

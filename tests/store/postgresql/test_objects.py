@@ -100,7 +100,7 @@ def test_a_database_that_took_the_place_of_an_open_one_is_noticed(postgresql_ser
 
 
 def test_lost_rows_a_lost_trigger_and_a_lost_check_are_found(backend, address: str, database, plan_of):
-    register(database, plan_of(2, 2), {"tables": []})
+    register(database, plan_of(2, 2))
     backend.execute(address, "DROP TRIGGER run_final_state ON run", "DELETE FROM cell", "DELETE FROM plan")
     with database.write() as connection:
         connection.exec_driver_sql("ALTER TABLE attempt DROP CONSTRAINT attempt_changes")
@@ -119,7 +119,7 @@ def test_lost_rows_a_lost_trigger_and_a_lost_check_are_found(backend, address: s
 
 
 def test_a_word_in_the_place_of_a_number_is_null(database: Database, plan_of):
-    register(database, plan_of(1, 1), {"tables": []})
+    register(database, plan_of(1, 1))
     with database.write() as connection:
         (planned,) = connection.execute(cell.select()).all()
         spec = json.loads(planned.spec) | {"memory": "endless"}

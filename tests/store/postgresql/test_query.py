@@ -31,7 +31,7 @@ WRITES = (
 
 @pytest.mark.parametrize("statement", WRITES)
 def test_what_would_write_is_refused(address: str, database, backend, plan_of, statement: str):
-    register(database, plan_of(1, 1), {"tables": []})
+    register(database, plan_of(1, 1))
     before = backend.content(address)
     with pytest.raises(KdxError) as caught:
         query(address, statement)

@@ -77,7 +77,7 @@ def content(database: Database) -> dict[str, list[dict[str, Any]]]:
 @pytest.mark.parametrize("at", ["before", "after"])
 @pytest.mark.parametrize("name", LEASED)
 def test_a_write_whose_connection_is_lost_stands_once(database: Database, plan_of, monkeypatch, name: str, at: str):
-    recording.register(database, plan_of(1, 2), {"tables": []})
+    recording.register(database, plan_of(1, 2))
     first, second = (row.id for row in rows(database, run))
     write = LEASED[name]
     lost, whole = start(database, first), start(database, second)

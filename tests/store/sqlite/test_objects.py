@@ -142,9 +142,9 @@ def test_the_work_of_a_view_grows_with_its_runs_and_no_faster(empty, tmp_path, p
         path = tmp_path / f"{cells}.db"
         shutil.copy(empty, path)
         with open_database(path, write=True) as database:
-            register(database, plan_of(cells, seeds), {"tables": []})
+            register(database, plan_of(cells, seeds))
             if view == "former_runs":
-                register(database, plan_of(0, 0), {"tables": []})
+                register(database, plan_of(0, 0))
         count = 0
 
         def hear() -> None:

@@ -36,7 +36,7 @@ def claimed_runs(database: Database) -> list[Work]:
     grid = database.location.parent / "grid.yaml"
     grid.write_text(LONG)
     plan = load_grid(grid)
-    recording.register(database, plan, plan.grid)
+    recording.register(database, plan)
     (cell,), runs = plan.cells, reading.load_sweep(database).runs
     attempts = [claims.claim(database, run.id, "me", 60.0) for run in runs]
     return [

@@ -26,7 +26,7 @@ def supervised(database):
         grid = database.location.with_name("grid.yaml")
         grid.write_text(TINY % {"steps": 10, "seeds": 3})
         plan = load_grid(grid)
-        recording.register(database, plan, plan.grid)
+        recording.register(database, plan)
         return Supervisor(lambda: (plan,), database, workers, heard, host, clock=host.clock, **how)
 
     return supervised
