@@ -48,7 +48,6 @@ from kdx.report.writers.text import text_table
 from kdx.store import reading
 from kdx.store.database import database_at, open_database
 from kdx.store.reading import load_sweep
-from kdx.store.records import CellRecord, SweepRecord
 from kdx.sweep.decide import Decision, decisions_in
 
 if TYPE_CHECKING:
@@ -496,7 +495,7 @@ def runs(sweep: str | Sweep | None = None, database: str | Path | None = None) -
                 error=run.error,
                 invalidated=run.invalidated,
             )
-            for cell in _cells(record).values()
+            for cell in record.distinct_cells.values()
             for run in standing_runs(of_cells.get(cell.id, ()))
         ),
     )
@@ -514,7 +513,7 @@ def evaluations(sweep: str | Sweep | None = None, database: str | Path | None = 
     """
     with open_database(_place(database), write=False) as opened:
         record = load_sweep(opened, _name(sweep))
-    cells = _cells(record)
+    cells = record.distinct_cells
     names = {(cell.cell_id, cell.evaluation.id): cell.evaluation.asked.name for cell in evaluated_cells(record)}
     return Records(
         RunEvaluation,
@@ -533,14 +532,6 @@ def evaluations(sweep: str | Sweep | None = None, database: str | Path | None = 
             for evaluation in record.evaluations.get(run.id, {}).values()
         ),
     )
-
-
-def _cells(record: SweepRecord) -> dict[str, CellRecord]:
-    """Return id → cell, in the order of the plan; if several choices give the same cell, the first."""
-    cells: dict[str, CellRecord] = {}
-    for cell in record.cells:
-        cells.setdefault(cell.id, cell)
-    return cells
 
 
 def curves(
@@ -566,7 +557,7 @@ def curves(
             if known and name not in (*known, *USUAL_CURVES):
                 raise KdxError(f"no run has recorded `{name}`", allowed=known, hint=did_you_mean(name, known))
         curves_by_run = reading.curves_of(opened, runs_by_id, names)
-    cells = _cells(record)
+    cells = record.distinct_cells
     return Records(
         Curve,
         tuple(

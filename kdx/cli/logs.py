@@ -22,6 +22,7 @@ from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.sanitize import spelled_out
 from kdx.store.database import Database, open_database
 from kdx.store.find import the_run
+from kdx.store.reading import load_run
 from kdx.store.records import OVER, RunRecord, RunState
 
 LOOK_AGAIN = 0.5
@@ -103,7 +104,7 @@ def log_end(database: Database, run_id: int, most: int) -> str:
     Args:
         most: bytes that are read.
     """
-    run = the_run(database, str(run_id))
+    run = load_run(database, run_id)
     path = log_of(files_beside(database.location), run)
     try:
         refuse_stranger(database)
@@ -133,7 +134,7 @@ def _watch(database: Database, run: RunRecord, resume: str) -> Callable[[], bool
 
     def is_over() -> bool:
         nonlocal shown
-        now = the_run(database, str(run.id))
+        now = load_run(database, run.id)
         if now.state is not shown:
             shown = now.state
             if now.state in OVER:

@@ -10,7 +10,7 @@ from kdx.errors import KdxError, did_you_mean
 from kdx.shell import shell_word
 from kdx.store import reading
 from kdx.store.database import Database
-from kdx.store.find import SweepFound, sweep_named
+from kdx.store.find import SweepFound, run_number, sweep_named
 from kdx.store.records import RunRecord, RunState, SweepRecord
 from kdx.store.remarks import NoteRecord, Remarks, remarks
 from kdx.store.sqlite.file import is_database_file
@@ -127,8 +127,8 @@ def named_runs(database: Database, words: Sequence[str], context: Context) -> Na
         KdxError: nothing, or more than one sweep, is named; there is no such run or sweep; or a condition fits no run.
     """
     names = reading.names(database)
-    numbers = [word for word in words if is_number(word)]
-    sweeps = [word for word in words if word in names or is_grid_file(word) or not (is_number(word) or "=" in word)]
+    numbers = [word for word in words if run_number(word) is not None]
+    sweeps = [word for word in words if word in names or is_grid_file(word) or not (word in numbers or "=" in word)]
     conditions = [word for word in words if word not in numbers and word not in sweeps]
     if len(sweeps) > 1 or (sweeps and numbers) or not (sweeps or numbers):
         problem = f"`{' '.join(map(shell_word, words))}` names no runs" if words else "no runs are named"
@@ -144,11 +144,6 @@ def named_runs(database: Database, words: Sequence[str], context: Context) -> Na
         views = [run_view(record, labels.get(record.cell_id, {}), written) for record in records]
         records = tuple(view.record for view in chosen(views, conditions))
     return NamedRuns(sweep.name if sweep else None, bool(sweeps) and not conditions, records)
-
-
-def is_number(word: str) -> bool:
-    """Whether an argument is the number of a run."""
-    return word.isascii() and word.isdigit() and len(word) < 19
 
 
 def runs_of(database: Database, numbers: Iterable[str], context: Context) -> tuple[RunRecord, ...]:

@@ -7,9 +7,10 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import say
 from kdx.cli.context import InDatabase
-from kdx.cli.named_runs import is_number, known_sweep, runs_of
+from kdx.cli.named_runs import known_sweep, runs_of
 from kdx.errors import KdxError
 from kdx.store import remarks
+from kdx.store.find import run_number
 from kdx.store.schema import TEXT
 
 LONGEST_TAG = 100  # characters
@@ -50,7 +51,7 @@ def note(
             allowed = f"a word without blanks and =, of at most {LONGEST_TAG} characters"
             raise KdxError(f"`{tag}` as a tag", allowed=allowed)
     with context.write() as database:
-        if is_number(what):
+        if run_number(what) is not None:
             (run,) = runs_of(database, [what], context)
             what, on = f"run {run.id}", {"run_id": run.id}
         else:

@@ -229,13 +229,11 @@ class Lines:
 
     def _done(self, decision: Decision) -> float:
         """Return the share of its steps that a run has done, or from which it will resume."""
-        step, record = 0, decision.record
+        step = decision.first_step
         if decision.run.key in self.steps:
             step = self.steps[decision.run.key][1]
-        elif record and decision.action is Action.WAIT:
-            step = record.progress_step
-        elif record and decision.action is Action.CONTINUE:
-            step = record.checkpoint_step or 0
+        elif decision.record and decision.action is Action.WAIT:
+            step = decision.record.progress_step
         return min(1.0, step / decision.run.cell.spec.training.steps)
 
 

@@ -11,7 +11,7 @@ from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.options import Components, Hardware, Limit, Running, Slurm, sweep_argument
 from kdx.cli.planned import announce
-from kdx.cli.running import FAILED, UNFINISHED, Runner
+from kdx.cli.running import FAILED, Runner
 from kdx.cli.suggest import computing_options, retry
 from kdx.cli.wording import count_of
 from kdx.data.plan_corpora import prepare_data
@@ -19,8 +19,8 @@ from kdx.grid.plan import Plan
 from kdx.report.seeds_until import without_unneeded
 from kdx.store import reading
 from kdx.store.database import Database
-from kdx.store.plan_from_records import plan_of, plan_to_decide_with, with_searches
-from kdx.store.records import RunState
+from kdx.store.plan_from_records import plan_of, with_searches
+from kdx.store.records import OVER, RunState
 from kdx.sweep.blocked import try_searches_again
 from kdx.sweep.decide import lacks_evaluations
 
@@ -75,15 +75,11 @@ def _unfinished(
 ) -> Plan | None:
     """Return the plan of a sweep with something to do; None if there is nothing, whose failed runs are collected."""
     record = reading.load_sweep(database, name)
-    searches = record.searches
-    try_searches_again(database, [search.id for search in searches])
-    planned = {cell.ordinal for cell in record.cells}
-    searching = any(search.ordinal not in planned for search in searches)
-    needed = without_unneeded(record).runs
-    lacks = record.grid.get("evaluations") and lacks_evaluations(database, plan_to_decide_with(record))
-    if not searching and not lacks and not UNFINISHED & {run.state for run in needed}:
+    try_searches_again(database, [search.id for search in record.searches])
+    is_over = {run.state for run in without_unneeded(record).runs} <= OVER
+    if is_over and not record.lacks_winners and not lacks_evaluations(database, record):
         if failed := {run.id for run in record.runs if run.state is RunState.FAILED}:
             failed_before[name] = failed
         return None
     plan = plan_of(record, components)
-    return with_searches(plan, searches, components) if searching else plan
+    return with_searches(plan, record.searches, components) if record.lacks_winners else plan

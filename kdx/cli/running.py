@@ -6,7 +6,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -43,8 +43,6 @@ from kdx.tune.search import Searching
 
 FAILED = 4
 """Exit code of a sweep that ended with failed runs."""
-UNFINISHED = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
-"""States of runs that a command may take up."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ class Runner:
             code = self.run(search.advance(), search=search, again=search_only)
             search.look()
         # Of a search that is done too: the command that ended it may have been killed before this.
-        copy_to_dashboard(search, plan, self.database)
+        copy_to_dashboard(search)
         if code not in (0, FAILED):
             return code
         # What is paused of a search has no winner; those of the others are there.
@@ -92,11 +90,11 @@ class Runner:
             again = resume(plan.name, computing_options(self.context, self.database, plan.name))
             say(f"{plan.name} was planned anew or removed meanwhile, and its winners are not planned; next: {again}")
             return code
-        for line in winner_lines(search, plan):
+        for line in winner_lines(search):
             say(line)
         lost = len(plan.cells) - len(with_winners.trained)
         if lost:
-            status = kdx_command("status", plan.name, options=self.context.options)
+            status = self.context.command("status", plan.name)
             say(f"no trial completed, so left out: {count_of(lost, 'cell')}; see {status}")
         code = self.run(with_winners) if with_winners.trained and search_only is None else 0
         return code or (FAILED if lost else 0)
@@ -177,7 +175,7 @@ class Runner:
         environment = {name: value for name, value in os.environ.items() if name not in of_this_machine}
         environment["KDX_DB"] = _from_anywhere(context.db)
         again = kdx_command("resume", plan.name, options=f" --slurm{computing_options(context, database, plan.name)}")
-        done = submit(files, sweep, replace(slurm, jobs=jobs), jobs, words, environment, again, components)
+        done = submit(files, sweep, slurm, jobs, words, environment, again, components)
         runs = "a search" if plan.searched else count_of(left, "run")
         say(f"submitted {count_of(done.jobs, 'job')} ({done.array}) for {runs} of {plan.name}; logs in {done.folder}")
         say(f"next: {context.command('status', plan.name)}, or {context.command('cancel', plan.name)}")
@@ -257,21 +255,21 @@ def _close(listener: Lines, sweep: str, context: Context, options: str) -> int:
     return 0
 
 
-def copy_to_dashboard(search: Searching, plan: Plan, database: Database) -> None:
+def copy_to_dashboard(search: Searching) -> None:
     """Copy the trials that have ended to where optuna-dashboard finds them."""
     # Optuna, which only a search needs.
     from kdx.tune.dashboard import copy_searches
 
     try:
-        copy_searches(database, plan, search)
+        copy_searches(search)
     except KdxError as error:
         # Nothing of the search depends on the dashboard.
         say(f"note: optuna-dashboard shows no new trials: {error.problem}; {error.hint}")
 
 
-def winner_lines(search: Searching, plan: Plan) -> Iterator[str]:
+def winner_lines(search: Searching) -> Iterator[str]:
     """Return what each search found, in one line a cell."""
-    for cell in plan.cells:
+    for cell in search.plan.cells:
         if cell.search is None:
             continue
         choices = choices_of(cell.labels, cell.id[:8])

@@ -33,7 +33,7 @@ from kdx.report.papers.verdicts import answers
 from kdx.report.writers.html.learning import curves_wanted
 from kdx.report.writers.html.page import Linked, claims_part, curves_part, live_page, report_part
 from kdx.store.database import Database
-from kdx.store.find import sweep_named
+from kdx.store.find import run_number, sweep_named
 from kdx.store.reading import curves_of, load_sweep, runs
 from kdx.store.records import OVER
 
@@ -104,8 +104,8 @@ class Pages:
                 return self._sweep(database, name, whole=whole)
             if kind == "claims" and name:
                 return self._claims(database, name, whole=whole)
-            if kind == "run" and name.isdecimal() and len(name) < 19:
-                return self._run(database, int(name), whole=whole)
+            if kind == "run" and (number := run_number(name)) is not None:
+                return self._run(database, number, whole=whole)
         return None
 
     def _sweeps(self, database: Database) -> str:

@@ -16,7 +16,7 @@ from kdx.cli.shown import Panel, Shown, fact_lines, shown_run, yaml_lines
 from kdx.cli.wording import count_of, counts_of, notes_in_words, numbers_of, shown_score, time_in_words
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.cell_selector import word
-from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.difference import varying
 from kdx.report.figures.charts import FORMATS, figure
 from kdx.report.figures.plot import NamedCurve, Plot, curves_plot
 from kdx.report.figures.text import MOST_SERIES, TextPlot
@@ -25,10 +25,9 @@ from kdx.report.selection.best_seed import selected_runs
 from kdx.sanitize import sanitize, spelled_out
 from kdx.store import sweeps
 from kdx.store.database import Database
-from kdx.store.details import PlannedCellDetails, sweep_details
 from kdx.store.find import CellFound, Found, RunFound, SweepFound, find
 from kdx.store.reading import curves_of, load_sweep, metric_names
-from kdx.store.records import PlanRecord, RunRecord, RunState
+from kdx.store.records import CellRecord, PlanRecord, RunRecord, RunState
 from kdx.store.remarks import remarks
 
 
@@ -184,12 +183,11 @@ MOST_VALUES = 8
 class CellView:
     """A cell of a sweep, as `kdx show` lists it."""
 
-    cell: PlannedCellDetails
+    cell: CellRecord
     selected: RunRecord | None
     """The run whose score stands for the cell."""
     runs: Sequence[RunView]
     """Those that meet the conditions."""
-    spec: ResolvedSpec
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -197,7 +195,7 @@ class CellView:
         return {
             "cell": self.cell.id,
             "choices": self.cell.labels,
-            "metric": self.spec.selection_metric,
+            "metric": self.cell.spec.selection_metric,
             "selected": self.selected and self.selected.id,
             "runs": [run.plain for run in self.runs],
         }
@@ -205,35 +203,37 @@ class CellView:
 
 def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], context: Context) -> Shown:
     """Return what there is to show of a sweep, and of its runs that meet every `key=value`."""
-    details, written = sweep_details(database, sweep_id), remarks(database)
-    grid = details.grid
-    every = [run_view(run, cell.labels, written) for cell in details.cells for run in cell.runs]
+    sweep, written = load_sweep(database, sweep_id), remarks(database)
+    grid, planned = sweep.grid, sweep.distinct_cells
+    newest = {run.key: run for run in sorted(sweep.runs, key=lambda run: (run.seed, run.generation))}
+    every = [run_view(run, planned[run.cell_id].labels, written) for run in newest.values()]
     by_cell: dict[str, list[RunView]] = {}
     for view in chosen(every, conditions):
         by_cell.setdefault(view.record.cell_id, []).append(view)
-    planned = [cell for cell in details.cells if cell.id in by_cell or not conditions]
-    selected = selected_runs(load_sweep(database, sweep_id))
+    selected = selected_runs(sweep)
     cells = [
-        CellView(cell, selected.get(cell.id), by_cell.get(cell.id, []), ResolvedSpec(dict(cell.spec)))
-        for cell in planned
+        CellView(cell, selected.get(cell.id), by_cell.get(cell.id, []))
+        for cell in planned.values()
+        if cell.id in by_cell or not conditions
     ]
+    varies = varying(cell.spec.plain for cell in planned.values())
     record = {
-        "sweep": details.name,
-        "created": details.created,
-        "planned": details.updated,
+        "sweep": sweep.name,
+        "created": sweep.created,
+        "planned": sweep.updated,
         "command": grid.get("command") or None,
         "grid": grid.get("file") or None,
         "description": grid.get("description", ""),
         "seeds": grid.get("seeds", []),
-        "tags": written.tags_of_sweeps.get(details.id, ()),
-        "notes": written.of_sweeps.get(details.id, ()),
-        "tables": [table.get("name", details.name) for table in grid.get("tables", [])],
+        "tags": written.tags_of_sweeps.get(sweep.id, ()),
+        "notes": written.of_sweeps.get(sweep.id, ()),
+        "tables": [table.get("name", sweep.name) for table in grid.get("tables", [])],
         "evaluations": [evaluation["name"] for evaluation in grid.get("evaluations", [])],
-        "varies": details.varies,
+        "varies": varies,
         "cells": [cell.plain for cell in cells],
     }
-    same = _without(details.cells[0].spec, details.varies) if details.cells else {}
-    title = f"sweep {details.name}"
+    same = _without(sweep.cells[0].spec.plain, varies) if sweep.cells else {}
+    title = f"sweep {sweep.name}"
 
     def lines() -> Iterator[str]:
         yield sanitize(title)
@@ -243,12 +243,12 @@ def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], co
         head = ("cell", *axes, "done", "run", "seed", "valid", "test")
         yield from table(head, (_row(view, axes) for view in cells[:MOST_CELLS]), spare=("cell", "seed"), indent=2)
         if len(cells) > MOST_CELLS:
-            more = context.command("status", details.name)
+            more = context.command("status", sweep.name)
             yield f"  … and {len(cells) - MOST_CELLS:,} more cells; {more} lists all runs"
-        if details.varies:
+        if varies:
             yield ""
             yield "varies"
-            yield from fact_lines({field: _values(values) for field, values in details.varies.items()})
+            yield from fact_lines({field: _values(values) for field, values in varies.items()})
         if same:
             yield ""
             yield "the same in all cells"
@@ -261,7 +261,7 @@ def _panels(cells: Sequence[CellView]) -> list[Panel]:
     """Return a panel for each task, with a run of each of its cells."""
     by_task: dict[str, list[CellView]] = {}
     for view in cells:
-        by_task.setdefault(view.spec.task, []).append(view)
+        by_task.setdefault(view.cell.spec.task, []).append(view)
     several = len(by_task) > 1
 
     def drawn(view: CellView, task: str) -> Iterator[tuple[str, RunRecord]]:
@@ -274,7 +274,7 @@ def _panels(cells: Sequence[CellView]) -> list[Panel]:
         Panel(
             task if several else "",
             [named for view in views for named in drawn(view, task)],
-            [view.spec for view in views],
+            [view.cell.spec for view in views],
         )
         for task, views in by_task.items()
     ]
@@ -304,7 +304,7 @@ def _row(view: CellView, axes: Sequence[str]) -> tuple[Any, ...]:
     done = sum(run.record.state is RunState.COMPLETED for run in view.runs)
     scores: tuple[Any, ...] = (None,) * 4
     if best := view.selected:
-        shown = [shown_score(score, view.spec.selection_metric) for score in (best.valid_score, best.test_score)]
+        shown = [shown_score(score, view.cell.spec.selection_metric) for score in (best.valid_score, best.test_score)]
         scores = best.id, str(best.seed), *shown
     choices = (view.cell.labels.get(axis, "–") for axis in axes)
     return view.cell.id[:8], *choices, f"{done} of {len(view.runs)}", *scores

@@ -19,7 +19,7 @@ from kdx.cli.wording import count_of, counts_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
 from kdx.shell import shell_word
-from kdx.store.database import Database, open_database
+from kdx.store.database import open_database
 from kdx.store.records import RunState
 from kdx.sweep.budget import read_wall_time
 from kdx.sweep.hosts.fork_server import ForkServer
@@ -71,7 +71,7 @@ def worker(
     with open_database(context.db, write=True) as database:
         names = [known_sweep(database, sweep, context).name for sweep in sweeps or ()]
         workers, gpus = resources(database, at_a_time)
-        open_sweeps = OpenSweeps(database, names, components, _Messages(database), lambda: supervisor.works)
+        open_sweeps = OpenSweeps(database, names, components, _Messages(), lambda: supervisor.works)
         with progress(None, workers=workers) as listener:
             supervisor = Supervisor(
                 open_sweeps,
@@ -117,9 +117,6 @@ def _summary(states: Sequence[RunState]) -> str:
 class _Messages:
     """Reports what a worker finds of sweeps."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
     def opened(self, plan: Plan) -> None:
         search = "; it is searched first" if plan.searched else ""
         say(f"works at {plan.name}: {count_of(len(plan.runs), 'run')}{search}")
@@ -129,7 +126,7 @@ class _Messages:
         what = f"{count_of(cells, 'cell')} of {sweep}" if cells else sweep
         say(f"note: {what} left to other workers: {why}")
 
-    def searched(self, plan: Plan, search: Searching) -> None:
-        copy_to_dashboard(search, plan, self._database)
-        for line in winner_lines(search, plan):
+    def searched(self, search: Searching) -> None:
+        copy_to_dashboard(search)
+        for line in winner_lines(search):
             say(line)

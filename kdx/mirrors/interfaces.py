@@ -62,13 +62,9 @@ class Mirror(AbstractContextManager["Mirror"], ABC):
         """Close a run that has ended, or that is followed no more."""
 
 
-def plain(name: str, most: int = 100) -> str:
-    """Return a name without the signs that folders and projects do not take, such as the / of a shipped grid.
-
-    Args:
-        most: bytes that it may have.
-    """
-    known = re.sub(r"[^\w.,+=() -]+", "-", name).encode()[:most].decode(errors="ignore")
+def plain(name: str) -> str:
+    """Return a name of at most 100 bytes without the signs that folders and projects do not take, such as / ."""
+    known = re.sub(r"[^\w.,+=() -]+", "-", name).encode()[:100].decode(errors="ignore")
     return known.strip(" .-") or "-"
 
 

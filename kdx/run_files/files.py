@@ -133,7 +133,7 @@ def files_of(files: Path, run: RunRecord) -> tuple[RunFile, ...]:
 
 def final_weights(files: Path, run: RunRecord) -> RunFile | None:
     """Return the file with the tested weights of a finished run; None if it has no such file."""
-    return next((file for file in files_of(files, run) if is_of(file, run)), None)
+    return next((file for file in files_of(files, run) if is_of(file, run.weights_sha256)), None)
 
 
 def refuse_absent(files: Path) -> None:
@@ -146,9 +146,9 @@ def refuse_absent(files: Path) -> None:
         )
 
 
-def is_of(file: RunFile, run: RunRecord) -> bool:
-    """Return whether a file holds the tested weights of this run, as far as the record shows."""
-    return file.kind is Kind.WEIGHTS and run.weights_sha256 in (None, file.sha256)
+def is_of(file: RunFile, sha256: str | None) -> bool:
+    """Return whether a file holds the weights of which this is the recorded hash; any do where none is recorded."""
+    return file.kind is Kind.WEIGHTS and sha256 in (None, file.sha256)
 
 
 def resume_step(files: Path, run: RunRecord) -> int | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kdx.files import filling, fsync_directory, give_name, open_file, write_whole
 from kdx.run_files import files
-from kdx.run_files.files import ELSEWHERE, Kind, RunFile, files_beside, translate_errors
+from kdx.run_files.files import ELSEWHERE, Kind, RunFile, files_beside, is_of, translate_errors
 from kdx.run_files.folder_ownership import take
 from kdx.store.database import Database
 from kdx.store.importing import Folder
@@ -48,9 +48,9 @@ def bring(database: Database, folders: Sequence[Folder], *, copy: bool) -> Broug
         names = {file.name for file in here}
         there = files.listing_of(source, folder.name)
         new = [file for file in there if copy and file.name not in names]
-        missing = [file for file in new if file.kind is Kind.LOG or _is_weights(file, folder)]
+        missing = [file for file in new if file.kind is Kind.LOG or is_of(file, folder.weights)]
         noted = any(file.kind is Kind.NOTE for file in here)
-        has_here, has_there = (any(_is_weights(file, folder) for file in some) for some in ((*here, *missing), there))
+        has_here, has_there = (any(is_of(file, folder.weights) for file in some) for some in ((*here, *missing), there))
         lost = folder.state is RunState.COMPLETED and has_there and not has_here
         if (missing or (lost and not noted)) and not taken:
             take(database)
@@ -63,10 +63,6 @@ def bring(database: Database, folders: Sequence[Folder], *, copy: bool) -> Broug
             if not noted:
                 _leave_word(target / folder.name, folder)
     return Brought(count, size, tuple(elsewhere))
-
-
-def _is_weights(file: RunFile, run: Folder) -> bool:
-    return file.kind is Kind.WEIGHTS and run.weights in (None, file.sha256)
 
 
 def _copy(source: Path, target: Path, file: RunFile, folder: Path) -> None:

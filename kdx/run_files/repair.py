@@ -64,7 +64,7 @@ def diagnose(
             findings.append(Finding(_name(run), f"running, but {why_lost(run)}", Repair.GIVE_BACK, run=run))
     files = list(listed or ())
     whole = [file for file in files if file.folder in runs and file not in damaged]
-    kept = {file.folder for file in whole if file.kind is Kind.NOTE or is_of(file, runs[file.folder])}
+    kept = {file.folder for file in whole if file.kind is Kind.NOTE or is_of(file, runs[file.folder].weights_sha256)}
     resumable = {file.folder for file in whole if file.resume_step is not None}
     newest = {run.key: name for name, run in runs.items() if run.state is RunState.COMPLETED}
     lost = [runs[name] for key, name in newest.items() if key in inventory.planned and name not in kept]
@@ -91,7 +91,7 @@ def diagnose(
             continue
         if file in damaged:
             findings.append(Finding(place, "does not match its checksum", Repair.SET_ASIDE, file=file))
-        elif file.kind is Kind.WEIGHTS and not is_of(file, runs[file.folder]):
+        elif file.kind is Kind.WEIGHTS and not is_of(file, runs[file.folder].weights_sha256):
             problem = "are not the weights that this run was tested with"
             findings.append(Finding(place, problem, Repair.SET_ASIDE, file=file))
         elif file.kind is Kind.HALF_WRITTEN:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from sqlalchemy import ColumnElement, Connection, case, insert, or_, select, update
 
 from kdx.store.database import Database
-from kdx.store.records import LONGEST_LEASE, LOST, RunState
+from kdx.store.records import LONGEST_LEASE, LOST, OVER, RunState
 from kdx.store.schema import among, attempt, now, run
 
 STALLS = 3
@@ -149,8 +149,7 @@ def cancel(database: Database, run_ids: Iterable[int]) -> dict[int, bool]:
     Returns:
         Run id → whether a process worked at it, for each run that was cancelled.
     """
-    open_states = (RunState.PENDING, RunState.INTERRUPTED, RunState.RUNNING)
-    which = among(run.c.id, run_ids) & run.c.state.in_(open_states)
+    which = among(run.c.id, run_ids) & run.c.state.not_in(OVER)
     with database.write() as connection:
         running = which & (run.c.state == RunState.RUNNING)
         at_work = select(run.c.id, run.c.attempt, run.c.progress_step).where(running)

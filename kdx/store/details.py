@@ -1,8 +1,7 @@
-"""What is recorded of one run, of one cell, or of one sweep, each from one state of the database."""
+"""What is recorded of one run or of one cell, each from one state of the database."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import select
 
@@ -49,35 +48,6 @@ class RunDetails:
     evaluations: tuple[EvaluationRecord, ...]
 
 
-@dataclass(frozen=True)
-class PlannedCellDetails:
-    """A cell as its sweep plans it."""
-
-    id: str
-    labels: Mapping[str, str]
-    spec: Mapping[str, Any]
-    """Every field in plain words."""
-    runs: tuple[RunRecord, ...]
-    """The newest generation of each planned seed, by seed."""
-
-
-@dataclass(frozen=True)
-class SweepDetails:
-    """A sweep, its cells and their runs."""
-
-    id: int
-    name: str
-    created: float
-    updated: float
-    """When it was last planned."""
-    grid: Mapping[str, Any]
-    """The parts of its grid that concern no single cell."""
-    cells: tuple[PlannedCellDetails, ...]
-    """Its cells in the order of the plan; of choices with the same cell only the first."""
-    varies: Mapping[str, tuple[Any, ...]]
-    """Field, dotted, in which its cells differ → its values in the order of the cells."""
-
-
 def run_details(database: Database, run_id: int) -> RunDetails:
     """What is recorded of a run.
 
@@ -119,20 +89,3 @@ def cell_details(database: Database, cell_id: str) -> CellDetails:
             varies=tuple(varying(whole_cell(row.id, row.spec).plain for row in others)),
             runs=tuple(sorted(runs, key=lambda record: (record.seed, record.generation))),
         )
-
-
-def sweep_details(database: Database, sweep_id: int) -> SweepDetails:
-    """What is recorded of a sweep that is there."""
-    runs: dict[str, list[RunRecord]] = {}
-    with database.read() as connection:
-        row = connection.execute(select(sweep).where(sweep.c.id == sweep_id)).one()
-        planned = reading.planned_cells(connection, sweep_id)
-        for record in sorted(reading.runs(database, sweep_id), key=lambda record: record.seed):
-            runs.setdefault(record.cell_id, []).append(record)
-    cells: dict[str, PlannedCellDetails] = {}
-    for each in planned:
-        if each.id not in cells:
-            spec = whole_cell(each.id, each.spec).plain
-            cells[each.id] = PlannedCellDetails(each.id, each.labels, spec, tuple(runs.get(each.id, ())))
-    varies = varying(details.spec for details in cells.values())
-    return SweepDetails(row.id, row.name, row.created, row.updated, row.grid, tuple(cells.values()), varies)

@@ -10,7 +10,7 @@ from kdx.shell import shell_word
 from kdx.store.database import Database
 from kdx.store.reading import load_run, sweep_row
 from kdx.store.records import RunRecord
-from kdx.store.schema import LARGEST, cell, run, sweep, sweep_cell
+from kdx.store.schema import cell, run, sweep, sweep_cell
 
 FEWEST_DIGITS = 4
 """Number of digits of a cell's id that name it, at least; fewer would soon name several cells."""
@@ -101,7 +101,8 @@ def the_run(database: Database, word: str) -> RunRecord:
 
 def run_number(word: str) -> int | None:
     """The number of a run in a word; None where the word is no such number."""
-    return int(word) if word.isascii() and word.isdigit() and len(word) < 20 and int(word) <= LARGEST else None
+    # PostgreSQL compares a run's number with no larger one.
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 11 and int(word) < 2**31 else None
 
 
 def _nothing(database: Database, word: str, number: int | None, names: list[str]) -> KdxError:

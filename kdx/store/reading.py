@@ -242,7 +242,7 @@ def no_results(plan: "Plan") -> SweepRecord:
     from kdx.grid.resolved_spec import ResolvedSpec
 
     cells = tuple(CellRecord(each.id, each.ordinal, each.labels, ResolvedSpec.of(each.spec)) for each in plan.cells)
-    return SweepRecord(0, plan.name, 0.0, plan.grid, cells, ())
+    return SweepRecord(0, plan.name, 0.0, 0.0, plan.grid, cells, ())
 
 
 def load_sweeps(database: Database) -> tuple[SweepRecord, ...]:
@@ -267,7 +267,7 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
     hashes |= metrics_of_evaluations(row.grid)
     know(load_components(connection, hashes))
     which = _planned_in(row.id)
-    planned = SweepRecord(row.id, row.name, row.created, row.grid, cells, (), searches=searches_of_sweep)
+    planned = SweepRecord(row.id, row.name, row.created, row.updated, row.grid, cells, (), searches=searches_of_sweep)
     return replace(_with_runs(connection, which, planned), seeds_raised=_seeds_raised(connection, row.id, which))
 
 

@@ -361,6 +361,8 @@ class SweepRecord:
     id: int
     name: str
     created: float
+    updated: float
+    """When it was last planned."""
     grid: Mapping[str, Any]
     """`tables` and the other parts of the grid that concern no single cell."""
     cells: tuple[CellRecord, ...]
@@ -379,6 +381,20 @@ class SweepRecord:
     """The sweeps that it joins (`kdx.report.selection.joined`); none: it is one sweep."""
     searches: tuple[SearchRecord, ...] = ()
     """The searches that its newest plan asks for, with their trials, which are no runs of the sweep."""
+
     seeds_raised: tuple[int, ...] = ()
     """How many seeds it had under each plan that added some once a run had completed, the first plan's before them;
     empty where none did."""
+
+    @property
+    def distinct_cells(self) -> dict[str, CellRecord]:
+        """Id → cell, in the order of the plan; of several choices with the same cell the first."""
+        cells: dict[str, CellRecord] = {}
+        for cell in self.cells:
+            cells.setdefault(cell.id, cell)
+        return cells
+
+    @property
+    def lacks_winners(self) -> bool:
+        """Whether some search has no winner among the cells."""
+        return not {search.ordinal for search in self.searches} <= {cell.ordinal for cell in self.cells}

@@ -9,7 +9,7 @@ from sqlalchemy import and_, func, or_, select
 
 from kdx.store.database import Database
 from kdx.store.reading import is_newest, records, same_run
-from kdx.store.records import RunRecord, RunState
+from kdx.store.records import OVER, RunRecord, RunState
 from kdx.store.schema import (
     among,
     attempt,
@@ -24,7 +24,6 @@ from kdx.store.schema import (
     value_of,
 )
 
-UNFINISHED = (RunState.PENDING, RunState.INTERRUPTED, RunState.RUNNING)
 SAMPLED = 2_000
 """Number of completed runs of a database, at least, that say how long runs take."""
 NEWEST = 2_000
@@ -108,7 +107,7 @@ def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...
     # Found first, as above.
     unfinished = (
         select(run.c.cell_id, run.c.seed, run.c.search_id)
-        .where(run.c.state.in_(UNFINISHED), is_newest())
+        .where(run.c.state.not_in(OVER), is_newest())
         .cte("unfinished")
         .prefix_with("MATERIALIZED")
     )

@@ -19,7 +19,8 @@ from kdx.report.seeds_until import Needed, needed_seeds
 from kdx.run_files.files import files_beside, final_weights, resume_step
 from kdx.store import evaluations, reading
 from kdx.store.database import Database
-from kdx.store.records import LONGEST_LEASE, OVER, RunRecord, RunState
+from kdx.store.plan_from_records import plan_to_decide_with
+from kdx.store.records import LONGEST_LEASE, OVER, RunRecord, RunState, SweepRecord
 from kdx.store.status import InProgress
 from kdx.sweep.blocked import Pause, on_other_host, paused_in, paused_searches
 from kdx.sweep.forecast import in_words
@@ -253,7 +254,7 @@ class PlanLookups:
     """Looks up what changes rarely for a plan, and keeps it."""
 
     def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+        self.plan = plan
         self._ended: frozenset[tuple[int, str, str | None]] | None = None
         self._needed: Mapping[str, Needed] = {}
         self._shorter: Mapping[RunKey, Shorter] | None = None
@@ -266,7 +267,7 @@ class PlanLookups:
             records: key → the newest generation of that run.
         """
         if self._shorter is None:
-            new = [run for run in self._plan.runs if run.key not in records or not records[run.key].progress_step]
+            new = [run for run in self.plan.runs if run.key not in records or not records[run.key].progress_step]
             self._shorter = shorter_runs(database, files, new)
         return self._shorter
 
@@ -278,11 +279,11 @@ class PlanLookups:
             database: the database; None if there is none yet.
             records: key → the newest generation of that run.
         """
-        if self._plan.seed_rule is None:
+        if self.plan.seed_rule is None:
             return {}
         ended = frozenset((run.id, run.state, run.invalidated) for run in records.values() if run.state in OVER)
         if ended != self._ended:
-            results = reading.results(database, self._plan) if database else reading.no_results(self._plan)
+            results = reading.results(database, self.plan) if database else reading.no_results(self.plan)
             self._needed, self._ended = needed_seeds(results), ended
         return self._needed
 
@@ -316,10 +317,12 @@ def decisions_in(database: Database | None, plan: Plan, lookups: PlanLookups | N
     return decide(plan, records, liveness, partial(resume_step, files), evaluated, has_weights, seeds, paused, shorter)
 
 
-def lacks_evaluations(database: Database, plan: Plan) -> bool:
-    """Return whether evaluations that the plan asks for can be made of runs that are completed."""
+def lacks_evaluations(database: Database, sweep: SweepRecord) -> bool:
+    """Return whether evaluations that a sweep asks for can be made of runs that are completed."""
+    if not sweep.grid.get("evaluations"):
+        return False
     # Which other seeds are needed does not matter here.
-    plan = replace(plan, seed_rule=None)
+    plan = replace(plan_to_decide_with(sweep), seed_rule=None)
     with meant_by(plan.components):
         return any(decision.action is Action.EVALUATE for decision in decisions_in(database, plan))
 

@@ -20,9 +20,9 @@ from kdx.grid.plan import Plan, PlannedCell
 from kdx.store import reading
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
-from kdx.store.plan_from_records import plan_at_hand, plan_to_decide_with, with_searches
+from kdx.store.plan_from_records import plan_at_hand, with_searches
 from kdx.store.recording import register_winners
-from kdx.store.records import OVER, SweepRecord, SweepSummary
+from kdx.store.records import OVER, SweepSummary
 from kdx.sweep.blocked import paused_searches
 from kdx.sweep.decide import lacks_evaluations
 from kdx.tune.search import Searching
@@ -40,7 +40,7 @@ class Watcher(Protocol):
     def lacking(self, sweep: str, cells: int | None, why: KdxError) -> None:
         """n cells of a sweep cannot be run here; None: all of them."""
 
-    def searched(self, plan: Plan, search: Searching) -> None:
+    def searched(self, search: Searching) -> None:
         """The search of a sweep is done, and the winners are planned."""
 
 
@@ -126,13 +126,11 @@ class OpenSweeps:
         preparing, prepared = self._preparing.pop(summary.id, (None, None))
         try:
             record = reading.load_sweep(self._database, summary.id)
-            planned = record.searches
-            ordinals = {cell.ordinal for cell in record.cells}
-            searching = any(search.ordinal not in ordinals for search in planned)
-            if over and not searching and not self._lacks_evaluations(record):
+            searching = record.lacks_winners
+            if over and not searching and not lacks_evaluations(self._database, record):
                 return None
             plan, lacking = plan_at_hand(record, self._components)
-            plan = with_searches(plan, planned, self._components) if searching else plan
+            plan = with_searches(plan, record.searches, self._components) if searching else plan
         except KdxError as error:
             if error.exit_code != KdxError.exit_code:
                 raise
@@ -156,10 +154,6 @@ class OpenSweeps:
         search = Searching(self._database, plan) if searching else None
         return _Open(plan, search)
 
-    def _lacks_evaluations(self, record: SweepRecord) -> bool:
-        evaluates = bool(record.grid.get("evaluations"))
-        return evaluates and lacks_evaluations(self._database, plan_to_decide_with(record))
-
     def _leave(self, name: str, cells: int | None, why: KdxError) -> None:
         self.incomplete.add(name)
         self._watcher.lacking(name, cells, why)
@@ -178,7 +172,7 @@ class OpenSweeps:
             if not register_winners(self._database, plan):
                 del self._seen[sweep_id]
                 return None
-            self._watcher.searched(sweep.plan, sweep.search)
+            self._watcher.searched(sweep.search)
         if plan.searched:
             self.incomplete.add(plan.name)
         sweep.plan, sweep.search = plan, None

@@ -85,11 +85,10 @@ class Listener(Protocol):
 class _Running:
     """A run that a worker of this sweep computes."""
 
-    plan: Plan
-    """The plan that asks for it."""
     run: PlannedRun
     attempt: int | None
     """None: the run is completed, and its evaluations are being made."""
+    to_make: tuple[ResolvedEvaluation, ...]
     placed: Placed | None
     """The GPU that it has; None: whatever it finds."""
     heard: float
@@ -160,9 +159,9 @@ class Supervisor:
         """Whether the sweep ended before its deadline because no run that is left would be done by then."""
         self.failed_in_a_row: dict[int, str] = {}
         """Run → how it failed, for runs that failed since one last came to its end."""
-        self._plans: list[tuple[Plan, PlanLookups]] = []
+        self._plans: list[PlanLookups] = []
         """Each plan with the seeds that it needs, as of the last decision."""
-        self._left_to_start: ClaimOrder[tuple[Plan, Decision]] = ClaimOrder(())
+        self._left_to_start: ClaimOrder[Decision] = ClaimOrder(())
         """What the last look found to start, without what was started since."""
         self._postponed: set[str] = set()
         """Cells and searches with a run that failed since the last look; the next one decides on their other runs."""
@@ -248,13 +247,12 @@ class Supervisor:
         plans = self.database.persist(self.plans)
         with self.database.connected():
             with self._looks.keep(), self._looks_while_busy.keep():
-                decided = self._decide(plans)
-            decisions = tuple(decision for _, decision in decided)
+                decisions = self._decide(plans)
             self._look_is_due = False
             self._postponed.clear()
-            to_start = [each for each in decided if each[1].trains or each[1].action is Action.EVALUATE]
+            to_start = [each for each in decisions if each.trains or each.action is Action.EVALUATE]
             # A GPU would never become empty if others went before those that need it alone.
-            self._left_to_start = ClaimOrder(sorted(to_start, key=lambda each: not each[1].alone))
+            self._left_to_start = ClaimOrder(sorted(to_start, key=lambda each: not each.alone))
             self._end_cancelled(decisions)
             self._start()
         return decisions
@@ -308,8 +306,8 @@ class Supervisor:
             return True
         if self.shared is None and (not self._expected or self._forecasts.due):
             with self._forecasts.keep():
-                for plan, _ in self._plans:
-                    self._expected |= self.database.persist(partial(expected_seconds, self.database, plan))
+                for each in self._plans:
+                    self._expected |= self.database.persist(partial(expected_seconds, self.database, each.plan))
         return fits(decision, self._expected, self._left())
 
     def _may_continue(self, decisions: tuple[Decision, ...]) -> bool:
@@ -319,26 +317,25 @@ class Supervisor:
             for decision in decisions
         )
 
-    def _decide(self, plans: Sequence[Plan]) -> tuple[tuple[Plan, Decision], ...]:
-        """Return each decision with its plan; of several on one run, the first that has something to do."""
-        seen = {id(plan): (plan, lookups) for plan, lookups in self._plans}
-        self._plans = [seen.get(id(plan)) or (plan, PlanLookups(plan)) for plan in plans]
-        plans_of: dict[int, Plan] = {}
+    def _decide(self, plans: Sequence[Plan]) -> tuple[Decision, ...]:
+        """Return the decision on each run; of several plans that have it, the first with something to do."""
+        seen = {id(lookups.plan): lookups for lookups in self._plans}
+        self._plans = [seen.get(id(plan)) or PlanLookups(plan) for plan in plans]
         decisions: dict[int, Decision] = {}
-        for plan, lookups in self._plans:
-            for decision in self.database.persist(partial(decisions_in, self.database, plan, lookups)):
+        for lookups in self._plans:
+            for decision in self.database.persist(partial(decisions_in, self.database, lookups.plan, lookups)):
                 if decision.record is None and self.shared is not None:
                     continue  # somebody removed the sweep, or its cell has another id; the plans will show it
                 if decision.record is None:
                     cell_id, seed = decision.run.cell.id, decision.run.seed
                     raise DatabaseError(
-                        f"sweep `{plan.name}` plans cell {cell_id} with seed {seed}, but there is no such run",
+                        f"sweep `{lookups.plan.name}` plans cell {cell_id} with seed {seed}, but there is no such run",
                         place=self.database.name,
                         hint="kdx sweep GRID adds what is missing",
                     )
                 run_id = decision.record.id
                 if run_id not in decisions or decisions[run_id].action is Action.SKIP:
-                    plans_of[run_id], decisions[run_id] = plan, decision
+                    decisions[run_id] = decision
         if self.shared is not None:
             trained = [decision.record for decision in decisions.values() if decision.trains]
             resumed = [record.id for record in trained if record and record.attempt]
@@ -349,8 +346,9 @@ class Supervisor:
                 patience=self.shared.patience,
                 if_changed=self.options.if_changed,
             )
-        self.listener.decided(tuple(decisions.values()))
-        return tuple((plans_of[run_id], decision) for run_id, decision in decisions.items())
+        decided = tuple(decisions.values())
+        self.listener.decided(decided)
+        return decided
 
     def _start(self) -> None:
         """Have the host start what may start now, up to the number of workers."""
@@ -360,9 +358,9 @@ class Supervisor:
         if self._stopping is not None or self._trouble is not None or self.gave_up:
             return
         waiting: list[Placed] = []
-        without_gpu: list[tuple[Plan, Decision]] = []
+        without_gpu: list[Decision] = []
         while self._left_to_start and len(self._active) < self.workers:
-            plan, decision = next(self._left_to_start)
+            decision = next(self._left_to_start)
             run, record = decision.run, decision.record
             assert record is not None
             # A run is active still where its lease lapsed while this machine slept, and no other process claimed it.
@@ -371,13 +369,13 @@ class Supervisor:
             at_work = [running.placed for running in self._active.values() if running.placed]
             placed = self.gpus.place(at_work, waiting, alone=decision.alone)
             if placed is None and self.gpus.names:
-                without_gpu.append((plan, decision))
+                without_gpu.append(decision)
                 continue
             attempt = None
             if decision.action is not Action.EVALUATE and (attempt := self._leases.claim(record)) is None:
                 self._left_to_start.too_late()
                 continue
-            running = self._active[record.id] = _Running(plan, run, attempt, placed, heard=self.clock())
+            running = self._active[record.id] = _Running(run, attempt, decision.to_make, placed, heard=self.clock())
             if attempt is None:
                 self.listener.evaluating(run, len(decision.to_make))
             else:
@@ -470,8 +468,7 @@ class Supervisor:
         reason = describe_exit(code) if running.hung_since is None else hung
         if running.attempt is None:
             recorded = self.database.persist(lambda: evaluations.of_runs(self.database, [run_id]))
-            planned = {evaluation.id for evaluation in running.plan.evaluations_of(running.run.cell.id)}
-            missing = planned - recorded.get(run_id, {}).keys()
+            missing = {evaluation.id for evaluation in running.to_make} - recorded.get(run_id, {}).keys()
             failed = bool(missing) and (code != STOPPED or running.hung_since is not None)
             self._failed_tries[run_id] += failed
             self.listener.evaluated(running.run, len(missing), reason if failed and code != DONE else None)

@@ -11,22 +11,21 @@ from optuna.storages import RDBStorage
 from optuna.study import create_study
 
 from kdx.errors import KdxError
-from kdx.grid.plan import Plan
 from kdx.grid.tuning import Space
-from kdx.store.database import Database
 from kdx.tune.known_trial import KnownTrial
 from kdx.tune.sampling import direction_of, frozen, silently
 from kdx.tune.search import Searching
 from kdx.vocabulary import Direction
 
 
-def copy_searches(database: Database, plan: Plan, search: Searching) -> None:
+def copy_searches(search: Searching) -> None:
     """Add the trials that have ended to the study of each search, which is named for the sweep and the cell.
 
     Raises:
         KdxError: the tables were made by an Optuna whose tables this one cannot use.
     """
-    url, engine_arguments = database.url()
+    plan = search.plan
+    url, engine_arguments = search.database.url()
     with silently():
         try:
             storage = RDBStorage(url, engine_kwargs=dict(engine_arguments))

@@ -24,8 +24,8 @@ class Searching:
     """The searches of a plan. Nothing is kept between two calls but copies of records."""
 
     def __init__(self, database: Database, plan: Plan) -> None:
-        self._database = database
-        self._plan = plan
+        self.database = database
+        self.plan = plan
         self._cells: dict[str, PlannedCell] = {}
         """Search → the first template that asks for it."""
         for cell in plan.cells:
@@ -40,7 +40,7 @@ class Searching:
 
     def look(self) -> None:
         """Read the records; record nothing and start nothing."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             recorded = reading.trials(connection, self._cells)
             for key, cell in self._cells.items():
                 self._trials[key] = recorded.get(key, [])[: _search(cell).tuning.trials]
@@ -48,7 +48,7 @@ class Searching:
 
     def _read_curves(self, metric: str, runs: Sequence[RunRecord]) -> None:
         new = [run for run in runs if run.state in OVER and (run.id, run.attempt) not in self._curves]
-        curves = reading.curves_of(self._database, [run.id for run in new], [metric]) if new else {}
+        curves = reading.curves_of(self.database, [run.id for run in new], [metric]) if new else {}
         for run in new:
             curve = curves.get(run.id, {}).get(metric)
             self._curves[run.id, run.attempt] = dict(zip(curve.steps, curve.values, strict=True)) if curve else {}
@@ -94,7 +94,7 @@ class Searching:
 
     def with_winners(self) -> Plan:
         """Return the plan; a template whose search is done and has a winner is replaced by the winner's cell."""
-        return replace(self._plan, cells=tuple(map(self._with_winner, self._plan.cells)))
+        return replace(self.plan, cells=tuple(map(self._with_winner, self.plan.cells)))
 
     def _with_winner(self, cell: PlannedCell) -> PlannedCell:
         search = cell.search
@@ -126,7 +126,7 @@ class Searching:
             key: [TrialRecord(trial.number, trial.parameters, trial.attributes, None) for trial in trials]
             for key, trials in drawn.items()
         }
-        recording.add_trials(self._database, [(_search(due[key]), trials) for key, trials in records.items()])
+        recording.add_trials(self.database, [(_search(due[key]), trials) for key, trials in records.items()])
         return True
 
     def _prune(self) -> bool:
@@ -146,7 +146,7 @@ class Searching:
                 if rivals is None or not waiting or len(scores) + len(waiting) < len(trial.runs):
                     continue  # it runs to its end, has ended, or is to fail
                 if ended_early(rivals, scores) is not None:
-                    recording.prune_pending(self._database, waiting, why(rivals, f"tuning seed {len(scores)}"))
+                    recording.prune_pending(self.database, waiting, why(rivals, f"tuning seed {len(scores)}"))
                     ends = True
         return ends
 
@@ -170,7 +170,7 @@ class Searching:
             runs.setdefault(run.key, run)
         cells = {run.cell.id: run.cell for run in runs.values()}
         seeds = tuple(dict.fromkeys(run.seed for run in runs.values()))
-        return Plan(name=self._plan.name, cells=tuple(cells.values()), seeds=seeds, listed=tuple(runs.values()))
+        return Plan(name=self.plan.name, cells=tuple(cells.values()), seeds=seeds, listed=tuple(runs.values()))
 
     def _tried_cell(self, cell: PlannedCell, trial: TrialRecord) -> PlannedCell:
         key = str(trial.cell_id)

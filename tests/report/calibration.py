@@ -174,7 +174,7 @@ def held(
     for _ in range(draws):
         scores = scatter.drawn(n, effect, rng)
         runs = [_completed(record, 1000 * i + k, k, scores[i, k]) for i, record in enumerate(records) for k in range(n)]
-        (answer,) = answers([claim], [SweepRecord(1, "t", 0.0, grid, tuple(records), tuple(runs))])
+        (answer,) = answers([claim], [SweepRecord(1, "t", 0.0, 0.0, grid, tuple(records), tuple(runs))])
         hits += answer.settings[0].verdict is Verdict.HOLDS
     how = "paired by seed" if pairs else "own spreads"
     what = f"better, {how}: " + (f"{effect:g} sd" if effect else "holds, though equal")
@@ -240,7 +240,7 @@ def marks(scenario: Scenario, n: int, draws: int, rng: np.random.Generator) -> I
         for index, record in enumerate(records):
             sd = scenario.noisy if index % 6 == 5 else 1.0
             runs += _runs(record, index, 30.0, sd, n, scenario, rng)
-        (built,) = tables(SweepRecord(1, "t", 0.0, {"tables": rows, "axes": []}, tuple(records), tuple(runs)))
+        (built,) = tables(SweepRecord(1, "t", 0.0, 0.0, {"tables": rows, "axes": []}, tuple(records), tuple(runs)))
         worse = [
             cell.compared is not None and built.marks.get(at) not in (Mark.BEST, Mark.NOT_DISTINGUISHABLE)
             for at, cell in built.layout.places.items()
@@ -279,7 +279,7 @@ def verdicts(
             mean = value if published else BLEU if task == "translation" else PERPLEXITY
             spread = sd * SD[task] * (scenario.noisy if record.spec.word("kernel") == "polynomial" else 1.0)
             runs += _runs(record, index, mean, spread, n, scenario, rng)
-        sweep = SweepRecord(1, "t", 0.0, {"tables": [], "axes": []}, tuple(records), tuple(runs))
+        sweep = SweepRecord(1, "t", 0.0, 0.0, {"tables": [], "axes": []}, tuple(records), tuple(runs))
         for answer in answers(load_paper_once().claims, [sweep]):
             own = counts.setdefault(answer.claim.id, {})
             for setting in answer.settings:

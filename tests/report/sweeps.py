@@ -82,7 +82,7 @@ def sweep(
 ) -> SweepRecord:
     """A sweep of these cells and runs."""
     grid = {"tables": list(tables), "axes": list(axes)}
-    return SweepRecord(1, name, 0.0, grid, tuple(cells), tuple(runs), metrics or {}, provenance or {})
+    return SweepRecord(1, name, 0.0, 0.0, grid, tuple(cells), tuple(runs), metrics or {}, provenance or {})
 
 
 def marks(table: Table) -> list[Mark | None]:

@@ -5,7 +5,7 @@ import pytest
 from kdx.grid.load import load_grid
 from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
-from kdx.store.details import cell_details, run_details, sweep_details
+from kdx.store.details import cell_details, run_details
 
 GRID = "name: NAME\ntask: translation\ndata: {corpus: synthetic-translation}\nseeds: 2\n"
 
@@ -41,10 +41,3 @@ def test_a_cell_has_all_generations_and_its_sweeps_the_last_planned_first(databa
     assert found.labels == {"kernel": "rbf", "norm": "post"} and found.varies == ()
     assert [(run.seed, run.generation) for run in found.runs] == [(0, 0), (0, 1), (1, 0)]
     assert found.spec.plain["kernel"] == "rbf"
-
-
-def test_a_sweep_has_its_cells_with_the_newest_generation_of_each_seed(database):
-    found = sweep_details(database, 1)
-    assert found.name == "one" and found.varies["kernel"] == ("rbf", "linear")
-    assert [cell.labels["kernel"] for cell in found.cells] == ["rbf", "linear"]
-    assert [(run.seed, run.generation) for run in found.cells[0].runs] == [(0, 1), (1, 0)]

@@ -172,7 +172,7 @@ def test_what_is_evaluated_and_which_weights_are_left_decides(tmp_path, evaluate
     with open_database(tmp_path / "runs.db", write=True, create=True) as database:
         sweep = recording.register(database, evaluated_plan)
         first, _ = reading.runs(database, sweep)
-        assert not lacks_evaluations(database, evaluated_plan)
+        assert not lacks_evaluations(database, reading.load_sweep(database))
         attempt = claims.claim(database, first.id, "me", 60)
         files = CheckpointFiles(files_beside(database.location) / folder_of(first))
         weights = files.write("best", 10, {"seed": 0})
@@ -181,9 +181,9 @@ def test_what_is_evaluated_and_which_weights_are_left_decides(tmp_path, evaluate
         decision, other = decisions_in(database, evaluated_plan)
         assert (decision.action, other.action) == (Action.EVALUATE, Action.START)
         assert [one.settings["beam"] for one in decision.missing] == [2, 3]
-        assert lacks_evaluations(database, evaluated_plan)
+        assert lacks_evaluations(database, reading.load_sweep(database))
         evaluations.record(database, first.id, Made(decision.missing[0].id, {}, None, metrics={}))
         assert [one.settings["beam"] for one in decisions_in(database, evaluated_plan)[0].missing] == [3]
         weights.unlink()
         assert decisions_in(database, evaluated_plan)[0].action is Action.SKIP
-        assert not lacks_evaluations(database, evaluated_plan)
+        assert not lacks_evaluations(database, reading.load_sweep(database))

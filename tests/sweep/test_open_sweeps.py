@@ -45,8 +45,8 @@ class Watched:
     def lacking(self, sweep, cells, why):
         self.left.append((sweep, cells, why.problem))
 
-    def searched(self, plan, search):
-        self.found.append(plan.name)
+    def searched(self, search):
+        self.found.append(search.plan.name)
 
 
 def planned(database: Database, name: str, seeds: int = 1, text: str = TINY) -> None:

@@ -23,7 +23,7 @@ def searched(tmp_path):
     plan = plan_of(tmp_path, "tpe", "median")
     with open_database(tmp_path / "runs.db", write=True, create=True) as database:
         found = search(database, plan, random.Random(0))
-        copy_to_dashboard(found, plan, database)
+        copy_to_dashboard(found)
     return tmp_path / "runs.db", plan, found
 
 
@@ -51,7 +51,7 @@ def test_on_a_server_studies_lie_in_the_database_of_the_sweep(postgresql_server,
     plan = plan_of(tmp_path, "tpe", "median")
     with open_database(address, write=True, create=True) as database:
         found = search(database, plan, random.Random(0))
-        copy_to_dashboard(found, plan, database)
+        copy_to_dashboard(found)
         assert check(database).faults == ()
     made = studies(address)
     for study, cell in zip(made.values(), plan.cells, strict=True):
@@ -81,13 +81,13 @@ def test_kdx_takes_a_database_with_the_tables_of_optuna(searched, tmp_path):
 
 
 def test_tables_of_another_optuna_are_one_message_and_end_no_search(searched, capsys):
-    path, plan, found = searched
+    path, _, found = searched
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = 'v2.6.0.a'")
     with open_database(path, write=True) as database:
         with pytest.raises(KdxError, match="are of another version of Optuna") as caught:
-            copy_searches(database, plan, found)
+            copy_searches(found)
         assert caught.value.hint is not None and "optuna storage upgrade" in caught.value.hint
-        copy_to_dashboard(found, plan, database)
+        copy_to_dashboard(found)
         assert check(database).faults == ()
     assert "note: optuna-dashboard shows no new trials: " in capsys.readouterr().err
