@@ -86,9 +86,8 @@ class Faults(KdxError):
 def by_place(faults: Iterable[KdxError]) -> Faults:
     """Return faults in the order in which an editor shows their places."""
 
-    def order(fault: KdxError) -> tuple[str, int, int]:
-        place = fault.place
-        return (place.file, place.line, place.column) if isinstance(place, Place) else (str(place), 0, 0)
+    def order(fault: KdxError) -> Place:
+        return fault.place if isinstance(fault.place, Place) else Place(str(fault.place), 0, 0)
 
     return Faults(sorted(faults, key=order))
 

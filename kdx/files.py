@@ -61,18 +61,17 @@ def open_file(path: Path, *, follow: bool = True) -> BufferedReader:
     return path.open("rb")
 
 
-def read_file(path: Path, most: int, *, follow: bool = True) -> bytes:
+def read_file(path: Path, most: int) -> bytes:
     """Return the content of a file.
 
     Args:
         most: the most bytes that it may have.
-        follow: as for `open_file`.
 
     Raises:
         TooLargeError: the file has more.
         NotAFileError, OSError, ValueError: as `open_file`.
     """
-    with open_file(path, follow=follow) as file:
+    with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
             raise TooLargeError(size)
@@ -92,7 +91,7 @@ def filling(place: Path, *, folder: bool = False) -> Iterator[Path]:
         for left in place.iterdir():
             if is_unfinished(left.name) and left.lstat().st_mtime < time.time() - _ABANDONED:
                 _remove(left)
-    path = unfinished_name(place)
+    path = place / f".kdx-{secrets.token_hex(8)}"
     try:
         if folder:
             path.mkdir()
@@ -137,11 +136,6 @@ def fsync_directory(folder: Path) -> None:
 def is_unfinished(name: str) -> bool:
     """Return whether the name is that of a file or folder that is being filled, or was when its process was killed."""
     return _UNFINISHED.fullmatch(name) is not None
-
-
-def unfinished_name(place: Path) -> Path:
-    """Return a new temporary path in `place`."""
-    return place / f".kdx-{secrets.token_hex(8)}"
 
 
 def give_name(path: Path, name: Path) -> None:

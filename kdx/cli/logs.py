@@ -20,6 +20,7 @@ from kdx.files import open_file
 from kdx.run_files.files import files_beside, log_of
 from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.sanitize import spelled_out
+from kdx.shell import shell_word
 from kdx.store.database import Database, open_database
 from kdx.store.find import the_run
 from kdx.store.reading import load_run
@@ -52,6 +53,8 @@ def logs(
     with open_database(context.db, write=False) as database:
         if "_" in name:
             path = log_of_job(database, name)
+            if follow:
+                raise KdxError("-f follows a run, not a job", hint=f"tail -f {shell_word(str(path))}")
             missing = KdxError(f"job {name} has no log yet, or never started", hint="kdx status SWEEP shows its state")
             out_text(_text(path, missing, lambda: True))
             return

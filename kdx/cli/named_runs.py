@@ -10,7 +10,7 @@ from kdx.errors import KdxError, did_you_mean
 from kdx.shell import shell_word
 from kdx.store import reading
 from kdx.store.database import Database
-from kdx.store.find import SweepFound, run_number, sweep_named
+from kdx.store.find import FEWEST_DIGITS, SweepFound, run_number, sweep_named
 from kdx.store.records import RunRecord, RunState, SweepRecord
 from kdx.store.remarks import NoteRecord, Remarks, remarks
 from kdx.store.sqlite.file import is_database_file
@@ -99,10 +99,12 @@ def chosen(runs: Sequence[RunView], conditions: Sequence[str]) -> list[RunView]:
             raise KdxError(f"`{condition}` chooses nothing", allowed="key=value, such as state=failed")
         if kept and key not in known:
             raise KdxError(f"unknown key `{key}` in `{condition}`", allowed=known, hint=did_you_mean(key, known))
-        matching = [run for run in kept if value in run.values(key)]
+        # A cell is named by its first digits, as kdx shows them.
+        start = value if key == "cell" and len(value) >= FEWEST_DIGITS else None
+        matching = [run for run in kept if value in run.values(key) or (start and run.record.cell_id.startswith(start))]
         if kept and not matching:
             values = tuple(dict.fromkeys(each for run in kept for each in run.values(key)))
-            if key == "state" and value not in [*RunState]:
+            if key == "state" and value not in (*RunState, "invalidated", "not_needed"):
                 raise KdxError(f"`{value}` is not a state", allowed=[*RunState], hint=did_you_mean(value, [*RunState]))
             allowed = values or "no run has one yet"
             raise KdxError(f"no run has {condition}", allowed=allowed, hint=did_you_mean(value, values))

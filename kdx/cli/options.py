@@ -65,6 +65,12 @@ Files = Annotated[
 Json = Annotated[bool, _common("--json", help="Write JSON to stdout, for programs.")]
 
 
+def is_typed(ctx: typer.Context, name: str) -> bool:
+    """Return whether an option is on the command line, and not only in an environment variable."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def _table_format(
     ctx: typer.Context,
     format: Annotated[
@@ -75,8 +81,7 @@ def _table_format(
     ] = Format.TEXT,
 ) -> Format:
     """Return the format of tables; one that an environment variable names gives way to --json."""
-    source = ctx.get_parameter_source("format")
-    if ctx.params.get("json") and source and source.name == "COMMANDLINE":
+    if ctx.params.get("json") and is_typed(ctx, "format"):
         raise KdxError("--json and --format exclude each other")
     return format
 
@@ -223,13 +228,14 @@ def slurm_options(
     Raises:
         KdxError: an option of Slurm is given without `--slurm`, or cannot be.
     """
+    if slurm and is_typed(ctx, "devices"):
+        raise KdxError("--devices and --slurm exclude each other", hint="--gpus-per-node gives each job GPUs")
     if slurm:
         more = tuple(sbatch or ())
         python, setup, leave, requeues = slurm_python, slurm_setup, slurm_leave, slurm_requeues
         return JobOptions(jobs, partition, gpus_per_node, time_limit, more, python, setup, leave, requeues)
     for parameter in ctx.command.params:
-        source = ctx.get_parameter_source(parameter.name or "")
-        if getattr(parameter, "rich_help_panel", None) == "Slurm" and source and source.name == "COMMANDLINE":
+        if getattr(parameter, "rich_help_panel", None) == "Slurm" and is_typed(ctx, parameter.name or ""):
             raise KdxError(f"{parameter.opts[0]} without --slurm", hint="add --slurm, or leave it out")
     return None
 

@@ -13,7 +13,7 @@ from kdx.cli.wording import cell_name, count_of, run_name, size
 from kdx.data.corpus import generator_of
 from kdx.grid.difference import Difference
 from kdx.grid.plan import Plan, PlannedCell
-from kdx.grid.table_layout import NO_CHOICE
+from kdx.grid.table_layout import NO_CHOICE, in_order
 from kdx.report.sheet import Sheet, unless_repeated
 from kdx.report.wording import LEVELS, word_of
 from kdx.report.writers.text import TextSheet
@@ -341,7 +341,7 @@ def matrix(plan: Plan, runs: Sequence[PlannedDecision]) -> Sheet:
     places: dict[tuple[Header, Header], list[PlannedCell]] = {}
     for cell in plan.trained:
         places.setdefault((_header(cell, rows), _header(cell, columns)), []).append(cell)
-    names, heads = (_in_order([place[side] for place in places]) for side in (0, 1))
+    names, heads = (in_order([place[side] for place in places]) for side in (0, 1))
     words = [tuple(map(word_of, columns, head)) for head in heads]
     left_out = names[MOST_ROWS:]
 
@@ -400,12 +400,6 @@ def _sides(cells: Sequence[PlannedCell]) -> tuple[tuple[str, ...], tuple[str, ..
 def _header(cell: PlannedCell, factors: Sequence[str]) -> Header:
     words = {TASK: cell.spec.task, **cell.labels}
     return tuple(words.get(factor, NO_CHOICE) for factor in factors)
-
-
-def _in_order(headers: Sequence[Header]) -> list[Header]:
-    """Return the different headers, sorted by the first appearance of each of their words."""
-    ranks = [{word: rank for rank, word in enumerate(dict.fromkeys(level))} for level in zip(*headers, strict=True)]
-    return sorted(set(headers), key=lambda header: [rank[word] for rank, word in zip(ranks, header, strict=True)])
 
 
 def _of_seeds(signs: Sequence[str]) -> str:

@@ -35,6 +35,8 @@ def query(
     Example: kdx query "SELECT step, value FROM curves WHERE run_id = 7 AND name = 'valid/bleu'" --csv
     """
     if schema:
+        if statement or csv:
+            raise KdxError("--schema stands alone, or with --json")
         _show_schema(context)
         return
     if not statement:

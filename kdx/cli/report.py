@@ -181,20 +181,6 @@ TEXTS = "test/translations"
 """The name of a run's output with its translations."""
 
 
-def load_together(database: Database, sweeps: Sequence[str], context: Context, *, join: bool) -> SweepRecord:
-    """Return these sweeps, joined if there are several; the most recent one if there is none.
-
-    Args:
-        sweeps: names and grid files.
-        join: whether a single sweep is joined too, so that its tables can name it.
-
-    Raises:
-        KdxError: there is no such sweep, or one that cannot be joined.
-    """
-    records = [load_named(database, sweep, context) for sweep in sweeps or (None,)]
-    return joined(records) if join or len({record.id for record in records}) > 1 else records[0]
-
-
 def table_names(grids: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return sweep → the names of its tables.
 
@@ -208,12 +194,22 @@ def table_names(grids: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 class LoadedReport:
-    """The records of a report, read within one transaction; its tables are built after it."""
+    """The records of a report, read within one transaction; its tables are built after it.
+
+    Several sweeps are joined, and one too where tables of a file may name it.
+    """
 
     def __init__(self, database: Database, made_by: MadeBy, context: Context) -> None:
+        """Read the records.
+
+        Raises:
+            KdxError: there is no such sweep, or one that cannot be joined.
+        """
         self.made_by = made_by
         self._db = context.db
-        record = load_together(database, made_by.sweeps, context, join=made_by.tables is not None)
+        records = [load_named(database, sweep, context) for sweep in made_by.sweeps or (None,)]
+        several = made_by.tables is not None or len({record.id for record in records}) > 1
+        record = joined(records) if several else records[0]
         self.record = with_tables_of(Path(made_by.tables), record) if made_by.tables else record
         runs = [run.id for run in selected_runs(self.record).values()] if made_by.paired_ar else []
         self._texts = outputs_of(database, runs, TEXTS) if runs else {}

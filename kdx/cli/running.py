@@ -171,7 +171,7 @@ class Runner:
             return [*words, "--", plan.name]
 
         sweep = (sweep_named(database, plan.name), plan.name)
-        of_this_machine = ("KDX_WORKERS", "KDX_PER_GPU", "KDX_DEVICES", "CUDA_VISIBLE_DEVICES")
+        of_this_machine = ("KDX_DEVICES", "CUDA_VISIBLE_DEVICES")
         environment = {name: value for name, value in os.environ.items() if name not in of_this_machine}
         environment["KDX_DB"] = _from_anywhere(context.db)
         again = kdx_command("resume", plan.name, options=f" --slurm{computing_options(context, database, plan.name)}")

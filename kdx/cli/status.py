@@ -17,10 +17,19 @@ from kdx.cli.named_runs import RunView, chosen, known_sweep, run_view
 from kdx.cli.options import sweep_argument
 from kdx.cli.slurm_jobs import Submitted, job_lines, submitted, summary_lines
 from kdx.cli.suggest import computing_options, resume, retry
-from kdx.cli.wording import NOT_NEEDED, PAUSED, count_of, process_in_words, process_of, shown_score, time_in_words
+from kdx.cli.wording import (
+    NOT_NEEDED,
+    PAUSED,
+    count_of,
+    counts_of,
+    process_in_words,
+    process_of,
+    shown_score,
+    time_in_words,
+)
 from kdx.sanitize import sanitize
 from kdx.store.database import Database
-from kdx.store.find import sweep_named
+from kdx.store.find import SweepFound
 from kdx.store.reading import grids, load_sweep, runs, searches_of_sweeps, sweeps
 from kdx.store.records import FINAL, OVER, RunState, SearchRecord, SweepSummary
 from kdx.store.remarks import NoteRecord, Remarks, remarks
@@ -55,9 +64,7 @@ def status(
         # SQLite a sweep cannot write meanwhile.
         jobs = submitted(database)
         if sweep is not None:
-            output = _runs_of_sweep(
-                database, known_sweep(database, sweep, context).name, conditions or [], jobs, context
-            )
+            output = _runs_of_sweep(database, known_sweep(database, sweep, context), conditions or [], jobs, context)
         else:
             known = statuses(database, jobs)
             last = [] if known else ["no sweep is recorded here yet; kdx sweep GRID records one"]
@@ -367,13 +374,13 @@ class RunStatus:
 
 def _runs_of_sweep(
     database: Database,
-    name: str,
+    sweep: SweepFound,
     conditions: Sequence[str],
     jobs_of_sweeps: Mapping[int, Sequence[Submitted]],
     context: Context,
 ) -> Output:
     """Return the progress of each run of a sweep that meets all `key=value`."""
-    sweep_id = sweep_named(database, name)
+    sweep_id, name = sweep.id, sweep.name
     written = remarks(database)
     blocked = blocked_in(database, [sweep_id])[sweep_id]
     not_needed = not_needed_in(database, [name]).get(name)
@@ -463,9 +470,8 @@ def _search_lines(searches: Sequence[SearchRecord], trials: Sequence[Worker]) ->
     rows = []
     for search in searches:
         ended = {state.value: count for state, count in search.ended.items()}
-        states = states_in_words(ended, has_rule=False) if ended else ""
         choices = (search.labels.get(axis, "–") for axis in axes)
-        rows.append((*choices, f"{search.wanted - search.left:,} of {search.wanted:,}", states))
+        rows.append((*choices, f"{search.wanted - search.left:,} of {search.wanted:,}", counts_of(ended)))
     yield from table((*axes, "trials", "ended"), rows)
     rows_of_trials = [worker.row for worker in trials]
     yield from table(("run of a trial", "step", "for", "worker"), rows_of_trials, apart=True)

@@ -71,8 +71,8 @@ def sweep(
         if longer:
             refuse_anew(database, planned)
         register(database, planned)
-        whole = kdx_command("sweep", grid, options=further + context.options)
-        alone = kdx_command("sweep", grid, options=" --search-only" + further + context.options)
+        whole = context.command("sweep", grid, options=further)
+        alone = context.command("sweep", grid, options=f" --search-only{further}")
         only = alone if search_only else None
         code = Runner(database, context, at_a_time, options, slurm, budget).do(plan, search_only=only)
         if search_only and not code:

@@ -10,16 +10,15 @@ from kdx.cli import completion
 from kdx.cli.console import out, say, table
 from kdx.cli.context import Answering
 from kdx.cli.options import Tables, sweep_option
-from kdx.cli.report import load_together, table_names
+from kdx.cli.report import LoadedReport, table_names
 from kdx.cli.shown import ATTEMPT, attempt_row, fact_lines, yaml_lines
 from kdx.cli.wording import count_of, numbers_of
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import Shown
 from kdx.metrics.decimals import rounded
+from kdx.report.made_by import MadeBy
 from kdx.report.selection.joined import names
 from kdx.report.sheets.scores import words
-from kdx.report.tables import tables as tables_of
-from kdx.report.tables import with_tables_of
 from kdx.report.trace import Trace, TracedRun, find, to_json
 from kdx.report.trace import trace as trace_place
 from kdx.sanitize import sanitize_lines
@@ -55,16 +54,16 @@ def trace(
 
     Example: kdx trace positions "No position / rbf" translation
     """
+    if grid and (full or context.json):
+        raise KdxError("--grid excludes --full and --json", hint="--json has the grid too")
     with context.read() as database:
         # Where only one sweep has such a table, it is meant, whatever was swept since.
         having = (
             [] if sweep or tables else [name for name, known in table_names(grids(database)).items() if table in known]
         )
-        record = load_together(
-            database, sweep or (having if len(having) == 1 else ()), context, join=tables is not None
-        )
-        record = with_tables_of(tables, record) if tables else record
-        shown = {each.layout.name: each.layout for each in tables_of(record, context.db)}
+        named = tuple(sweep or (having if len(having) == 1 else ()))
+        loaded = LoadedReport(database, MadeBy(named, tables=str(tables) if tables else None), context)
+        record, shown = loaded.record, {each.layout.name: each.layout for each in loaded.tables()}
         if table not in shown:
             raise _no_table(table, record.name, list(shown), {} if tables else grids(database))
         at = find(shown[table], row, column)

@@ -7,10 +7,11 @@ or a named choice takes the place of the grid's. A zip is an axis whose choices 
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
+from itertools import combinations
 from typing import Any
 
 from kdx.errors import KdxError, Place, shortened
-from kdx.grid.cell_selector import factors, plain_number, settings
+from kdx.grid.cell_selector import factors, plain_number, settings, word
 from kdx.grid.expand import Bundle, Condition, Dimension, SubGrid, paths
 from kdx.grid.extends import preset_of, without_removed
 from kdx.grid.messages import checked
@@ -197,6 +198,14 @@ def _refuse_twice(dimensions: Sequence[Dimension], node: Node, faults: list[KdxE
                     place = bundle.settings.key((name.partition(".")[0],))
                     hint = f"take `{name}` out of the axes or out of the {dimension.name}"
                     faults.append(KdxError(problem, place=place, hint=hint))
+    for earlier, later in combinations(dimensions, 2):
+        always = frozenset.intersection(*(paths(bundle.settings) for bundle in later.bundles))
+        for bundle in earlier.bundles:
+            for name in sorted((paths(bundle.settings) & always).difference(earlier.names, later.names)):
+                choice = f"{earlier.name} `{bundle.labels[earlier.name]}`"
+                problem = f"{choice} sets `{name}`, as does every choice of {later.name}"
+                place = bundle.settings.at(tuple(name.split(".")))
+                faults.append(KdxError(problem, place=place, hint="keep one of them: the later one counts"))
 
 
 def _place_of(dimension: Dimension, node: Node) -> Place:
@@ -222,4 +231,4 @@ def _by_factor(node: Node, faults: list[KdxError]) -> Node:
 def _label(value: Any) -> str:
     if isinstance(value, list):
         return "+".join(_label(inner) for inner in value) or "none"
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return word("", value)

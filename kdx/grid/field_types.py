@@ -42,9 +42,9 @@ def refuse(field: str, problem: str, *, allowed: str | None = None, hint: str | 
     return PydanticCustomError("unfit", "{problem}", context)
 
 
-def not_allowed(allowed: str, hint: str | None = None) -> PydanticCustomError:
+def not_allowed(allowed: str) -> PydanticCustomError:
     """A value that is not one of those allowed; the message names its key."""
-    return PydanticCustomError("not_allowed", "{allowed}", {"allowed": allowed, "hint": hint})
+    return PydanticCustomError("not_allowed", "{allowed}", {"allowed": allowed})
 
 
 def as_list(value: Any) -> Any:

@@ -139,9 +139,10 @@ def _chosen(cell: CellFields) -> dict[LayerName, dict[tuple[str, ...], tuple[str
     chosen: dict[LayerName, dict[tuple[str, ...], tuple[str, Any]]] = {}
     for name, choices in cell.layers.items():
         meant = _meant(name, layers_of(cell))
-        if not choices:
+        written = list(_leaves(choices))
+        if not written:
             raise refuse(f"layers.{name}", f"no choice for layer `{name}`", allowed=", ".join(CHOICES))
-        for path, value in _leaves(choices):
+        for path, value in written:
             if path[0] not in CHOICES and path[0] not in options_of_words():
                 context = {"key": path[0], "allowed": CHOICES}
                 raise _at(PydanticCustomError("unknown_key", "unknown key", context), ("layers", name), choices)

@@ -10,7 +10,7 @@ from kdx.grid import MOST_RUNS
 from kdx.grid.cell_selector import settings
 from kdx.grid.components import find_components
 from kdx.grid.dimensions import named_axes, sub_grids
-from kdx.grid.effects import short_of_peak, without_effect
+from kdx.grid.effects import short_of_peak, without_difference, without_effect
 from kdx.grid.evaluations import check_evaluations, read_evaluations
 from kdx.grid.expand import SubGrid, cells_of, paths
 from kdx.grid.extends import extended, set_values, without_removed
@@ -60,7 +60,8 @@ def load_grid(grid: str | Path, *, most_runs: int = MOST_RUNS, given: Sequence[s
         sources={os.path.relpath(source, path.parent): text for source, text in texts.items()},
     )
     plan = _with_searches(plan, file.tune, root, parts, faults)
-    plan = replace(plan, notes=tuple(short_of_peak(plan.cells)))
+    notes = (*short_of_peak(plan.cells), *without_difference(plan.cells), *_replaced(parts))
+    plan = replace(plan, notes=notes)
     if not faults:
         faults.extend(check_evaluations(plan.evaluations, {cell.id: cell.spec for cell in plan.cells}.values()))
     if not faults:  # else a cell that is faulty, or a key that is misspelt, may be what makes use of it
@@ -134,6 +135,18 @@ def _overruled(parts: Sequence[SubGrid], wrong: Sequence[Place | str | None]) ->
             choice = "CHOICE" if node.place in wrong else shortened(node)
             hint = f"--set axes.{name}=[{choice}] takes one choice"
             yield KdxError(f"`{name}` varies on an axis", place=node.place, hint=hint)
+
+
+def _replaced(parts: Sequence[SubGrid]) -> Iterator[str]:
+    """Yield a note for each factor that the command line sets over named choices: their words say another value."""
+    choices: dict[tuple[str, str], dict[str, None]] = {}
+    for part in parts:
+        for dimension in part.dimensions:
+            for bundle in dimension.bundles:
+                for name in sorted((paths(bundle.settings) & paths(part.on_top)).difference(dimension.names)):
+                    choices.setdefault((name, dimension.name), {})[bundle.labels[dimension.name]] = None
+    for (name, axis), (first, *others) in choices.items():
+        yield f"--set replaces the `{name}` of {axis} {first}{f' and {len(others)} more' if others else ''}"
 
 
 def _with_searches(plan: Plan, tune: Tune | None, root: Node, parts: Sequence[SubGrid], faults: list[KdxError]) -> Plan:

@@ -137,7 +137,7 @@ class Plan:
     given: tuple[str, ...] = ()
     """Each `key=value` that `--set` laid over what the grid says."""
     file: str = ""
-    """Absolute path of the grid; empty where it is not known. It distinguishes grids, and is never opened."""
+    """Absolute path of the grid; empty where it is not known."""
     evaluations: tuple[AskedEvaluation, ...] = ()
     """Further readings of each run that completes."""
     seed_rule: SeedRule | None = None
@@ -145,7 +145,7 @@ class Plan:
     listed: tuple[PlannedRun, ...] | None = None
     """The only runs that are wanted of it, in their order; None: each of its cells with each of its seeds."""
     notes: tuple[str, ...] = field(default=(), compare=False)
-    """Lines on the grid that its author should know, such as a key that has another name now."""
+    """Lines on the grid that its author should know, such as a learning rate that never reaches its peak."""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """File, relative to the folder of the grid → the text of the grid and of each that it extends, the grid first."""
 

@@ -217,7 +217,7 @@ class _Reader:
             if isinstance(next(self.events), yaml.StreamEndEvent):
                 hint = "`kdx init` copies examples to start from" if self.what == "grid" else None
                 raise KdxError(f"the {self.what} is empty", place=self.name, hint=hint)
-            if (root := self._node(self._next(), 0)) is None:
+            if (root := self._node(next(self.events), 0)) is None:
                 raise Faults(self.faults)
             self._take(yaml.DocumentEndEvent)
             if not isinstance(event := next(self.events), yaml.StreamEndEvent):
@@ -237,9 +237,6 @@ class _Reader:
             )
             raise Faults([*self.faults, KdxError(problem, place=root.place, hint=hint)])
         return root
-
-    def _next(self) -> yaml.Event:
-        return next(self.events)
 
     def _take(self, kind: type[yaml.Event]) -> None:
         event = next(self.events)
@@ -266,7 +263,7 @@ class _Reader:
             )
         if isinstance(event, yaml.SequenceStartEvent):
             items = []
-            while not isinstance(inner := self._next(), yaml.SequenceEndEvent):
+            while not isinstance(inner := next(self.events), yaml.SequenceEndEvent):
                 items.append(self._node(inner, depth + 1))
             return None if None in items else Node(place, items)
         if isinstance(event, yaml.MappingStartEvent):
@@ -290,7 +287,7 @@ class _Reader:
     def _mapping(self, place: Place, depth: int) -> Node:
         values: dict[str, Node] = {}
         keys: dict[str, Place] = {}
-        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             here = self._place(event)
             key = None
             if not isinstance(event, yaml.ScalarEvent):
@@ -301,7 +298,7 @@ class _Reader:
                 self.faults.append(KdxError(problem, place=here, allowed=f"at most {LONGEST_KEY}"))
             else:
                 key = self._text(event.value, here)
-            value = self._node(self._next(), depth + 1)
+            value = self._node(next(self.events), depth + 1)
             if key is None:
                 continue
             if key in keys:

@@ -151,10 +151,8 @@ class LayoutBuilder:
             [NO_CHOICE if word is None else word for word in self._words_in(chosen, factor, (side, number), table)]
             for number, factor in enumerate(getattr(table, side))
         ]
-        ranks = [{word: rank for rank, word in enumerate(dict.fromkeys(level))} for level in levels]
         keys: list[tuple[str, ...]] = list(zip(*levels, strict=True)) if levels else [() for _ in chosen]
-        headers = sorted(set(keys), key=lambda key: [rank[word] for rank, word in zip(ranks, key, strict=True)])
-        return keys, tuple(headers)
+        return keys, tuple(in_order(keys))
 
     def _words_in(
         self, chosen: Sequence[int], factor: str, key: tuple[str | int, ...], table: TableSpec
@@ -309,3 +307,9 @@ def placed_cells(plan: Plan) -> tuple[list[Labelled], list[Labelled]]:
         for evaluation in plan.evaluations_of(cell.id)
     ]
     return cells, evaluations
+
+
+def in_order(headers: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return the different headers, sorted by the first appearance of each of their words."""
+    ranks = [{word: rank for rank, word in enumerate(dict.fromkeys(level))} for level in zip(*headers, strict=True)]
+    return sorted(set(headers), key=lambda header: [rank[word] for rank, word in zip(ranks, header, strict=True)])

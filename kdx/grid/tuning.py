@@ -46,11 +46,6 @@ class Sampler(StrEnum):
     CMA_ES = "cma-es"
     """Covariance matrix adaptation (Hansen & Ostermeier 2001)."""
 
-    @property
-    def learns(self) -> bool:
-        """True if a draw depends on the results of trials before it."""
-        return self not in (Sampler.GRID, Sampler.RANDOM)
-
 
 class Pruner(StrEnum):
     """How a trial is ended early."""
@@ -222,7 +217,7 @@ class Tuning(Section):
     @property
     def at_once(self) -> bool:
         """True if no trial depends on the result of another, so that all are drawn together."""
-        return not self.sampler.learns and self.pruner is Pruner.NONE
+        return self.sampler in (Sampler.GRID, Sampler.RANDOM) and self.pruner is Pruner.NONE
 
     def round_of(self, number: int) -> int:
         """Return the round of a trial, from 0."""

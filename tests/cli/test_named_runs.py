@@ -79,7 +79,7 @@ def test_a_database_in_the_place_of_a_sweep_is_recognised():
 
 
 def view(run: int, *, state: str = "completed", invalidated: str | None = None, **more) -> RunView:
-    fields = {"id": run, "cell_id": "c", "seed": run, "state": RunState(state), "invalidated": invalidated}
+    fields = {"id": run, "cell_id": "c0ffee", "seed": run, "state": RunState(state), "invalidated": invalidated}
     record = RunRecord(**{**dict.fromkeys(RunRecord._fields), **fields})
     return RunView(record, **{"choices": {"kernel": "rbf"}, **more})
 
@@ -97,7 +97,7 @@ RUNS = [
         ([], [1, 2, 3]),
         (["tag=odd"], [1, 3]),
         (["tag=odd", "tag=late"], [1]),
-        (["cell=c"], [1, 2, 3]),
+        (["cell=c0ff"], [1, 2, 3]),
         (["kernel=rbf", "seed=3"], [3]),
         (["state=failed", "run=2"], [2]),
         (["state=completed"], [1, 3]),

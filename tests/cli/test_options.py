@@ -60,6 +60,7 @@ def test_what_is_asked_of_slurm_without_it_is_refused(monkeypatch):
     planned(1)
     assert refused("sweep", "grid.yaml", "--time", "10").problem == "--time without --slurm"
     assert "exclude each other" in refused("sweep", "grid.yaml", "--slurm", "--budget", "1h").problem
+    assert "exclude each other" in refused("sweep", "grid.yaml", "--slurm", "--devices", "none").problem
     assert "kdx sets array itself" in refused("sweep", "grid.yaml", "--slurm", "--sbatch=--array=1").problem
 
 

@@ -68,4 +68,6 @@ def test_what_is_no_question_is_refused_in_one_message():
     assert (several.problem, several.allowed) == ("these are several statements", "one SELECT")
     assert refused("query").problem == "no statement is given"
     assert refused("query", "SELECT 1", "--csv", "--json").problem == "--json and --csv exclude each other"
+    for other in ("SELECT 1", "--csv"):
+        assert refused("query", "--schema", other).problem == "--schema stands alone, or with --json"
     assert refused("query", "SELECT 1", "--db", "absent.db").exit_code == 3

@@ -99,6 +99,7 @@ def test_the_log_of_a_job_is_found_by_its_number(jobs):
     assert "has no log yet" in refused("logs", "7_1").problem
     (jobs / "7_0.log").write_text("works at tiny\n\x1b[2J")
     assert typed("logs", "7_0").stdout == "works at tiny\n\\x1b[2J"
+    assert refused("logs", "-f", "7_0").problem == "-f follows a run, not a job"
     for other in ("8_0", "../7_0"):
         assert "no job" in refused("logs", other).problem
 

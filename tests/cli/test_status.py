@@ -186,6 +186,7 @@ def test_what_chooses_nothing_is_refused_with_what_was_meant():
     assert refused("status", "tiny", "stat=failed").problem == "unknown key `stat` in `stat=failed`"
     error = refused("status", "tiny", "state=pendin")
     assert error.problem == "`pendin` is not a state" and error.hint == "did you mean `pending`?"
+    assert refused("status", "tiny", "state=invalidated").problem == "no run has state=invalidated"
     assert refused("status", "tiny", "failed").problem == "`failed` chooses nothing"
 
 

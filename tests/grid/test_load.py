@@ -200,6 +200,19 @@ def test_an_option_that_some_cell_takes_is_without_effect_in_the_others(tmp_path
     assert [(cell.ordinal, cell.labels["temperature"]) for cell in plan.cells] == [(0, "none"), (1, "1"), (2, "2")]
 
 
+def test_a_note_says_which_axis_makes_no_difference(tmp_path):
+    axes = "axes: {encoding: [learned, sinusoidal], kernel: [rbf, elu]}\n"
+    (note,) = load_grid(written(tmp_path, SMALL + axes)).notes
+    assert note == "`encoding` makes no difference to any cell"
+
+
+def test_a_note_says_which_choices_the_command_line_overrules(tmp_path):
+    grid = written(tmp_path, SMALL + "approaches: {A: {kernel: rbf}, B: {kernel: elu}, C: {norm: pre}}\n")
+    assert load_grid(grid).notes == ()
+    (replaced,) = load_grid(grid, given=["kernel=linear"]).notes
+    assert replaced == "--set replaces the `kernel` of approach A and 1 more"
+
+
 def test_a_note_says_where_runs_end_within_their_warm_up(tmp_path):
     short = SMALL + "training: {steps: 60}\n"
     (note,) = load_grid(written(tmp_path, short)).notes
