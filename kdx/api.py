@@ -101,7 +101,7 @@ class _Record:
             hint, column = hints[each.name], cls.columns.get(each.name, each.name)
             if get_origin(hint) is Mapping:
                 keys = (key for record in records for key in getattr(record, each.name))
-                types |= dict.fromkeys(keys, get_args(hint)[1] | None)
+                types |= dict.fromkeys(map(cls._column, keys), get_args(hint)[1] | None)
             elif column is not None:
                 types[column] = hint
         return types
@@ -119,9 +119,20 @@ class _Record:
         row: dict[str, Any] = {}
         for each in fields(self):
             value, column = getattr(self, each.name), self.columns.get(each.name, each.name)
-            if column is not None:
-                row |= value if isinstance(value, Mapping) else {column: value}
+            if isinstance(value, Mapping):
+                row |= {self._column(key): inner for key, inner in value.items()}
+            elif column is not None:
+                row[column] = value
         return row
+
+    @classmethod
+    def _column(cls, key: str) -> str:
+        """Return the column of an axis, a metric or the like, which may have the name of a field, such as `seed`."""
+        return f"factor {key}" if key in cls._own_columns() else key
+
+    @classmethod
+    def _own_columns(cls) -> set[str]:
+        return {cls.columns.get(each.name, each.name) or "" for each in fields(cls)}
 
 
 _PANDAS: dict[Any, str] = {bool: "bool", int: "int64", int | None: "Int64", float: "float64", float | None: "float64"}
@@ -282,6 +293,10 @@ class Curve(_Record):
     def types(cls, records: Iterable[_Record]) -> dict[str, Any]:
         return {**super().types(records), "step": int, "value": float}
 
+    @classmethod
+    def _own_columns(cls) -> set[str]:
+        return super()._own_columns() | {"step", "value"}
+
     def shown(self) -> dict[str, Any]:
         first = {"first step": self.steps[0], "first value": self.values[0]}
         last = {"last step": self.steps[-1], "last value": self.values[-1]}
@@ -354,7 +369,7 @@ class TableView(_Frame):
         """A row for each cell in the table: its factors, `n`, `score` as shown, `mean` and `sd` over seeds."""
         return [
             {
-                **self.table.layout.header(at),
+                **{_factor(name): word for name, word in self.table.layout.header(at).items()},
                 "metric": cell.metric.recorded,
                 "n": len(cell.scores),
                 "score": cell.value,
@@ -365,9 +380,16 @@ class TableView(_Frame):
         ]
 
     def _types(self) -> dict[str, Any]:
-        layout, number = self.table.layout, float | None
-        scores = {"metric": str, "n": int, "score": number, "mean": number, "sd": number}
-        return {**dict.fromkeys((*layout.row_factors, *layout.column_factors), str), **scores}
+        layout = self.table.layout
+        return {**dict.fromkeys(map(_factor, (*layout.row_factors, *layout.column_factors)), str), **_SCORES}
+
+
+_SCORES = {"metric": str, "n": int, "score": float | None, "mean": float | None, "sd": float | None}
+
+
+def _factor(name: str) -> str:
+    """Return the column of a factor, which may have the name of another column, such as `n`."""
+    return f"factor {name}" if name in _SCORES else name
 
 
 def _html_of(title: str, rows: Sequence[Mapping[str, Any]], note: str = "") -> str:
@@ -589,6 +611,8 @@ def table(
     """
     wanted = sweep if isinstance(sweep, Iterable) and not isinstance(sweep, str) else [sweep]
     sweep_names = list(dict.fromkeys(map(_name, wanted)))
+    if not sweep_names:
+        raise KdxError("no sweep is named", hint="kdx.sweeps() has them")
     with open_database(_place(database), write=False) as opened, opened.read():
         records = [load_sweep(opened, sweep_name) for sweep_name in sweep_names]
     record = joined(records) if len(records) > 1 or tables is not None else records[0]

@@ -85,6 +85,15 @@ def test_evaluations_are_records():
     assert {each.settings["length"] for each in made} == {64, 128, 256, 512}
 
 
+def test_an_axis_with_the_name_of_a_column_has_a_column_of_its_own():
+    run, curve = kdx.runs(database=EXAMPLE)[0], kdx.curves(database=EXAMPLE)[0]
+    named = replace(run, labels={"seed": "odd", "kernel": "rbf"})
+    assert (named.row()["seed"], named.row()["factor seed"], named.row()["kernel"]) == (run.seed, "odd", "rbf")
+    assert type(named).types([named])["factor seed"] == str | None
+    row = next(iter(replace(curve, labels={"step": "odd"}).rows()))
+    assert (row["step"], row["factor step"]) == (curve.steps[0], "odd")
+
+
 def test_records_are_frames():
     runs = kdx.runs(database=EXAMPLE).to_pandas()
     assert len(runs) == len(kdx.runs(database=EXAMPLE))
@@ -291,6 +300,8 @@ def test_what_is_not_there_is_reported(tmp_path):
         kdx.sweeps(tmp_path / "absent.db")
     with pytest.raises(KdxError, match="no sweep `mine`"):
         kdx.runs("mine", EXAMPLE)
+    with pytest.raises(KdxError, match="no sweep is named"):
+        kdx.table([], database=EXAMPLE)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = kdx.nothing
 

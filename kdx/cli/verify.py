@@ -2,9 +2,8 @@
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,9 +13,9 @@ from kdx.attention.verification.cases import Finding
 from kdx.cli.console import FOUND, out_json, out_lines, say, table, waits_for
 from kdx.cli.options import Json
 from kdx.components.apart import ask_apart
-from kdx.components.find import find_any
-from kdx.components.registry import add
 from kdx.errors import KdxError
+from kdx.grid.components import add_any
+from kdx.grid.model import GRID
 from kdx.words.component import Component
 
 EVERY = 10.0
@@ -42,8 +41,8 @@ def verify(
 ) -> None:
     """Verify every attention against theory.
 
-    Prints the largest error of each property and of each variant, in roundings: how far a float64 or float32 result
-    can be off because its inputs are rounded. Exit code 5 when one is above its tolerance.
+    Prints the largest error of each property, and the variants that miss it, in roundings: how far a float64 or float32
+    result can be off because its inputs are rounded. Exit code 5 when one is above its tolerance.
 
     Each component gives what its class says, and leaves torch's settings and random numbers alone; in several variants
     of an attention with it, both paths and their gradients agree, masks, memories, caches and other rows change
@@ -53,7 +52,7 @@ def verify(
     Example: kdx verify --component my_kernels.py:Cauchy
     """
     cases.check_device(device.value)
-    custom = None if component is None else _custom(component, cases.AXES)
+    custom = None if component is None else _custom(component)
     if custom is None:
         checked = list(_checked(device))
     else:
@@ -89,12 +88,11 @@ def _checked(device: Device) -> Iterator[Finding]:
     waits_for("")
 
 
-def _custom(word: str, axes: Iterable[str]) -> Component:
+def _custom(word: str) -> Component:
     """Return the custom component that a word names, if it can be checked."""
-    component = find_any(word, Path())
-    add(component)
-    if component.axis not in axes:
-        raise KdxError(f"`{word}` is a {component.axis}, which kdx verify does not check", allowed=axes)
+    component = add_any(word, GRID)
+    if component.axis not in cases.AXES:
+        raise KdxError(f"`{word}` is a {component.axis}, which kdx verify does not check", allowed=cases.AXES)
     say(f"note: runs the code of {component.axis} {component.word} (source {component.sha256[:8]})")
     return component
 

@@ -62,7 +62,12 @@ def find_any(word: str, folder: Path) -> Component:
         if word.endswith(".py"):
             problem, hint = f"`{word}` names a file, not a class in it", f"{word}:Class"
         raise KdxError(problem, allowed="FILE.py:Class, or a name of a package", hint=hint)
-    return next((component for component in components if FAMILY_OF[component.axis].fits(component)), components[0])
+    fitting = [component for component in components if FAMILY_OF[component.axis].fits(component)]
+    if not fitting and len(components) > 1:
+        bases = sorted({FAMILY_OF[component.axis].base for component in components})
+        hint = "import the base class by its name: from kdx.attention.interfaces import KernelFunction"
+        raise KdxError(f"`{word}` has no base class of kdx that can be read", allowed=bases, hint=hint)
+    return (fitting or components)[0]
 
 
 def installed() -> Iterator[tuple[str, str]]:

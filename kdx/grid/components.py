@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from kdx.components.find import find, installed
+from kdx.components.find import find, find_any, installed
 from kdx.components.registry import FAMILY_OF, add
 from kdx.errors import KdxError, Place
 from kdx.grid.fields import CellFields
@@ -66,6 +66,21 @@ def add_installed(keys: Collection[str]) -> list[KdxError]:
         except KdxError as error:
             faults.append(error)
     return faults
+
+
+def add_any(word: str, keys: Collection[str], folder: Path = Path()) -> Component:
+    """Make the component that a word names, on whichever axis, a word of that axis.
+
+    Args:
+        keys: as in `find_components`.
+        folder: where a file is looked for.
+
+    Raises:
+        KdxError: it cannot be a component of a grid.
+    """
+    component = find_any(word, folder)
+    add(component, taken=_taken(component.axis, keys))
+    return component
 
 
 def _taken(axis: str, keys: Collection[str]) -> set[str]:

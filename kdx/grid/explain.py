@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from kdx.components.find import find_any, is_in_file
-from kdx.components.registry import FAMILY_OF, add
+from kdx.components.find import is_in_file
+from kdx.components.registry import FAMILY_OF
 from kdx.errors import KdxError, shortened
-from kdx.grid.components import add_installed
+from kdx.grid.components import add_any, add_installed
 from kdx.grid.evaluations import EvaluationSettings
 from kdx.grid.field_types import Schema, descriptions
 from kdx.grid.fields import CellFields
@@ -76,7 +76,7 @@ def explain(name: str, folder: Path = Path()) -> list[Explained]:
     """
     if is_in_file(name):
         if not any(name in family.outside for family in FAMILY_OF.values()):
-            add(find_any(name, folder))
+            add_any(name, GRID, folder)
     else:
         add_installed(GRID)
     explained = []

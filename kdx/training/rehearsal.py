@@ -65,17 +65,15 @@ def _try(spec: CellSpec, step: Step) -> None:
             classes.append(component.load())
     step(", ".join(spec.components))
     with torch_left_alone("when it computes", may_draw=True):
-        if spec.task in TASKS.outside and not TASKS.definition(spec.task).data.text:
+        outside = spec.task in TASKS.outside or spec.data.corpus in DIFFICULTIES.outside
+        if outside and not TASKS.definition(spec.task).data.text:
             _rehearse(spec)
-        elif spec.data.corpus in DIFFICULTIES.outside:
-            corpus = DIFFICULTIES[spec.data.corpus](**spec.data.options)
-            corpus.generate(spec.data.corpus, spec.data.seed, Split.TRAIN, ROWS)
         if spec.space in (None, Space.SEQUENCE):
             encoding = Input(spec, nn.Embedding(1, spec.model.width)).encoding
             if isinstance(encoding, AbsoluteEncoding) and type(encoding) in classes:
                 check_encoding(encoding, spec.model.width)
-            for which in TASKS.definition(spec.task).attentions:
-                _attend(spec, which, classes)
+        for which in TASKS.definition(spec.task).attentions:
+            _attend(spec, which, classes)
 
 
 def _rehearse(spec: CellSpec) -> None:

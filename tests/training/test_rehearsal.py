@@ -77,6 +77,19 @@ def test_a_kernel_that_extends_one_with_a_map_of_its_own_is_tried_on_heads(own_k
 
 
 @pytest.mark.slow
+def test_an_attention_of_any_space_is_tried(own_kernel):
+    (own_kernel / "mine.py").write_text(
+        "from kdx.attention.interfaces import KernelFunction\n"
+        "class Mine(KernelFunction):\n"
+        "    def log_weight(self, query, key):\n"
+        "        return (query - query.mean(0, keepdim=True)) @ key.transpose(-2, -1)\n"
+    )
+    grid = "task: graph\ndata: {corpus: relation}\nkernel: mine.py:Mine\nmodel: {width: 16, heads: 2}\n"
+    (own_kernel / "grid.yaml").write_text(grid)
+    assert "depends on the other rows of the batch" in tried(own_kernel)["problem"]
+
+
+@pytest.mark.slow
 def test_a_corpus_is_asked_for_an_example(own_kernel):
     (own_kernel / "twice.py").write_text(
         "from kdx.data.corpora.copy import Copy\n"

@@ -6,7 +6,7 @@ says otherwise. `cases` are the attentions that are checked; a sweep tries the p
 number format of its runs, see `interface.rehearse`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -15,6 +15,7 @@ from torch import Tensor
 
 import kdx.attention.module as attention
 from kdx.attention.cache import Cache
+from kdx.attention.interfaces import ValueFunction
 from kdx.attention.module import KernelAttention
 from kdx.attention.verification.rounding import (
     ROUNDINGS,
@@ -93,8 +94,36 @@ def _in_one_call(module: KernelAttention, x: Tensor) -> Tensor:
     return output
 
 
+_FOR_LONG_ROWS = {
+    "BLOCK": 0,
+    "SMALLEST_BLOCK": 4,
+    "LARGEST_MASK": -1,
+    "LARGEST_KEPT": -1,
+    "FEWEST_TOKENS": 0,
+    "FEWEST_TOKENS_PER_FEATURE": 0,
+}
+"""Limits of `kdx.attention.module` under which a few tokens are computed as long rows are."""
+
+
+@contextmanager
+def _limits(limits: Mapping[str, int]) -> Iterator[None]:
+    usual = {name: getattr(attention, name) for name in limits}
+    try:
+        for name, limit in limits.items():
+            setattr(attention, name, limit)
+        yield
+    finally:
+        for name, limit in usual.items():
+            setattr(attention, name, limit)
+
+
 def _on_its_path(module: KernelAttention, x: Tensor) -> Tensor:
     return module.smooth(x)
+
+
+def _as_long_rows(module: KernelAttention, x: Tensor) -> Tensor:
+    with _limits(_FOR_LONG_ROWS):
+        return module.smooth(x)
 
 
 def _literal(module: KernelAttention, x: Tensor) -> Tensor:
@@ -122,19 +151,23 @@ def _in_one_pass(module: KernelAttention, x: Tensor) -> Tensor:
     return module(x, query_positions=torch.arange(x.size(1), device=x.device))[:, module.memory_length :]
 
 
+def _with_padding(module: KernelAttention, x: Tensor, *, left: bool = False) -> Tensor:
+    padding = draw(str(x.device), x.size(0), _PADDING, x.size(-1), seed=7).to(x.dtype)
+    parts = [(padding, True), (x, False)] if left else [(x, False), (padding, True)]
+    hidden = torch.cat([torch.full(part.shape[:2], hides, device=x.device) for part, hides in parts], 1)
+    output = module(torch.cat([part for part, _ in parts], 1), key_padding=hidden)
+    return output[:, _PADDING:] if left else output[:, : x.size(1)]
+
+
 def _padded(module: KernelAttention, x: Tensor) -> Tensor:
     """Return the output with padding on the right and, moved by as many positions, on the left: (2, B, T, M)."""
-    padding = draw(str(x.device), x.size(0), _PADDING, x.size(-1), seed=7)
-    real = torch.zeros(x.shape[:2], dtype=torch.bool, device=x.device)
-    hidden = torch.ones(padding.shape[:2], dtype=torch.bool, device=x.device)
-    to_right = module(torch.cat([x, padding], 1), key_padding=torch.cat([real, hidden], 1))[:, : x.size(1)]
-    to_left = module(torch.cat([padding, x], 1), key_padding=torch.cat([hidden, real], 1))[:, _PADDING:]
-    return torch.stack([to_right, to_left])
+    return torch.stack([_with_padding(module, x), _with_padding(module, x, left=True)])
 
 
 def _there_and_ahead(module: KernelAttention, x: Tensor) -> Tensor:
     ahead = torch.arange(x.size(1), device=x.device) + module.memory_length + _PADDING
-    return torch.stack([module(x), module(x, query_positions=ahead)])
+    # Positions of each row, as an attention between two modalities has them.
+    return torch.stack([module(x), module(x, query_positions=ahead.expand(x.size(0), -1))])
 
 
 @torch.no_grad()
@@ -178,16 +211,6 @@ def _gradient(module: KernelAttention, x: Tensor) -> float:
     return smallest
 
 
-@contextmanager
-def _smallest_blocks() -> Iterator[None]:
-    """Let the fast path take as few queries at a time as it ever does, so that rows of a few hundred take several."""
-    usual, attention.BLOCK = attention.BLOCK, 0
-    try:
-        yield
-    finally:
-        attention.BLOCK = usual
-
-
 def _on_long_rows(module: KernelAttention, x: Tensor) -> float:
     """Return the largest error of output and gradients on the fast path, in both formats, against Eq. 2 in float64."""
     with torch.no_grad():
@@ -211,17 +234,24 @@ def _on_long_rows(module: KernelAttention, x: Tensor) -> float:
     errors = []
     # If two keys weigh nearly the same, a filter may choose the other one in float32.
     for dtype in (torch.float64,) if module.filter.reads_content else (torch.float64, torch.float32):
-        with _smallest_blocks():
+        # As few queries at a time as it ever takes, so that rows of a few hundred take several blocks.
+        with _limits({"BLOCK": 0}):
             output, gradients = computed(module.to(dtype), x.to(dtype))
         errors.append(roundings(output, expected, unit))
         errors.append(roundings(gradients, expected_gradients, unit_of_gradients))
     return largest(errors)
 
 
+def _is_absolute(value: ValueFunction) -> bool:
+    """Return whether a value function says, as a position scheme may, that it depends on absolute positions."""
+    return bool(getattr(value, "absolute", False))
+
+
 def _blind_to_order(module: KernelAttention) -> bool:
     """Return whether nothing but the filter depends on the positions of tokens."""
     value = module.value_function
-    of_positions = value.uses_vector or value.uses_weights or value.of_distance or module.normaliser.past_only
+    of_positions = value.uses_vector or value.uses_weights or value.of_distance or _is_absolute(value)
+    of_positions = of_positions or module.normaliser.past_only
     return not (module.positions or module.kernel.sees_positions or of_positions)
 
 
@@ -269,7 +299,8 @@ def _semi_definite(module: KernelAttention, x: Tensor) -> float | None:
 
 def _shifted(module: KernelAttention, x: Tensor) -> float | None:
     schemes = list(module._schemes)
-    if not schemes or any(scheme.absolute for scheme in schemes) or module.value_function.uses_vector:
+    value = module.value_function
+    if not schemes or any(scheme.absolute for scheme in schemes) or value.uses_vector or _is_absolute(value):
         return None
     if module.kernel.name != "exponential":
         return None  # what a scheme such as xpos does to queries and keys may cancel only in their dot product
@@ -292,6 +323,13 @@ def _longer_query(module: KernelAttention, x: Tensor) -> float | None:
 
 
 _BY_INDEX = "a token has to be found by its position, not by its index"
+_ORDER = "kernel says sees_positions = True, a value of_distance = True or absolute = True"
+
+_OTHER_PATH = (
+    "what it gives for the fast path (dot_product, blockwise, feature_map, seen) is another thing than what it gives"
+    " for the formula (log_weight, weight, visible)"
+)
+
 PROPERTIES = (
     Property(
         "rows of a batch are independent",
@@ -299,14 +337,7 @@ PROPERTIES = (
         (_row_by_row, _in_one_call),
         rehearsed=True,
     ),
-    Property(
-        "both paths agree",
-        "what it gives for the fast path (dot_product, blockwise, feature_map, seen) is another thing than what it"
-        " gives for the formula (log_weight, weight, visible)",
-        (_on_its_path, _literal),
-        rehearsed=True,
-        paths=True,
-    ),
+    Property("both paths agree", _OTHER_PATH, (_on_its_path, _literal), rehearsed=True, paths=True),
     Property(
         "cached decoding equals teacher forcing",
         "what it gives for a query depends on how many queries and keys there are, or on keys after the query;"
@@ -321,6 +352,13 @@ PROPERTIES = (
         (_after_memory, _in_one_pass),
         causal=True,
     ),
+    Property(
+        "padding on the right changes nothing",
+        "what it gives for a pair depends on tokens that are hidden, or on their number",
+        (_with_padding, _in_one_call),
+        rehearsed=True,
+    ),
+    Property("the path of long rows agrees", _OTHER_PATH, (_as_long_rows, _literal), rehearsed=True, paths=True),
     Property(
         "padding changes nothing",
         "what it gives for a pair depends on tokens that are hidden, or on their number",
@@ -347,12 +385,13 @@ PROPERTIES = (
     ),
     Property(
         "permutation equivariance without a mask",
-        "without positions, and with a filter that hides nothing, what it gives depends on the order of the tokens",
+        "without positions, and with a filter that hides nothing, what it gives depends on the order of the tokens; a"
+        f" {_ORDER}",
         measure=_permuted,
     ),
     Property(
         "one causal layer is blind to the order of its prefix",
-        "without positions, what it gives for the last token depends on the order of those before it",
+        f"without positions, what it gives for the last token depends on the order of those before it; a {_ORDER}",
         measure=_permuted_before,
     ),
     Property(

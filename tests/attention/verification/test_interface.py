@@ -17,6 +17,7 @@ from kdx.attention.interfaces import (
     Word,
 )
 from kdx.attention.kernels import KERNELS
+from kdx.attention.positions import POSITIONS
 from kdx.attention.verification.cases import AXES, findings_of
 from kdx.attention.verification.interface import check_components, rehearse
 from kdx.errors import ComponentError
@@ -245,6 +246,23 @@ BROKEN: dict[str, tuple[type[Word], dict[str, Any], str]] = {
         {"dot_product": lambda self, query, key: (2 * query, key)},
         "is another thing than what it gives for the formula",
     ),
+    "features of another kernel": (
+        KernelFunction,
+        {
+            "gives": "weight",
+            "weight": lambda self, query, key: (query @ key.transpose(-2, -1)).square(),
+            "feature_map": lambda self, features, side: features.exp(),
+        },
+        "is another thing than what it gives for the formula",
+    ),
+    "blocks of another scheme": (
+        PositionScheme,
+        {
+            "log_weight": linear,
+            "blockwise": lambda self, query, at_query, at_key: lambda part, to, of: torch.zeros(()),
+        },
+        "is another thing than what it gives for the formula",
+    ),
     "the next token's value": (
         ValueFunction,
         {"features": lambda self, features, place: features.roll(-1, dims=1)},
@@ -312,6 +330,32 @@ def test_a_filter_by_the_content_of_other_rows_or_hidden_keys_is_refused(body, p
     chosen = {"visible": causal, "reads_content": True, "chosen": lambda self, *scores: body(*scores)}
     with pytest.raises(ComponentError, match=problem):
         list(findings_of(type("Mine", (FilterFunction,), chosen), "cpu"))
+
+
+def test_what_depends_on_padding_is_refused():
+    less_mean = {"projected": lambda self, value, at_key: value - value.mean(-2, keepdim=True)}
+    kind, attention = attention_with(ValueFunction, less_mean, filter="full")
+    with pytest.raises(ComponentError, match="depends on tokens that are hidden"):
+        rehearse(attention, tokens(), past=False, classes=[kind])
+
+
+def at_absolute_places(self, value, at_key):
+    return value / (1 + at_key.positions).abs().clamp(min=1).unsqueeze(-1).unsqueeze(-3)
+
+
+@pytest.mark.parametrize(
+    ("base", "body"),
+    [(ValueFunction, {"projected": at_absolute_places, "absolute": True}), (POSITIONS["forgetting"], {})],
+    ids=["a value by absolute positions", "an unchanged subclass"],
+)
+def test_a_right_class_has_every_property(base, body):
+    assert [finding for finding in findings_of(type("Mine", (base,), body), "cpu") if not finding.holds] == []
+
+
+def test_positions_of_each_row_are_no_positions_of_each_head():
+    slope = {"log_weight": lambda self, query, at_query, at_key: -0.1 * at_key.positions.abs().unsqueeze(-2)}
+    with pytest.raises(RuntimeError):
+        list(findings_of(type("Mine", (PositionScheme,), slope), "cpu"))
 
 
 def test_an_encoder_may_read_later_tokens():
