@@ -49,7 +49,7 @@ def text() -> str:
         lines += [f"## {family.axis}", "", f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
         for known in family.definitions():
             own = ", ".join(f"`{key}`" for key in (*known.takes, *known.option_names))
-            row = [f"`{known.word}`", known.title, known.formula.replace("|", "\\|"), known.source]
+            row = [f"`{known.word}`", known.title.replace("|", "\\|"), known.formula.replace("|", "\\|"), known.source]
             row += [*([holds[known.word]] if more else []), own]
             lines.append(f"| {' | '.join(row)} |")
         lines.append("")

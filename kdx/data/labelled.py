@@ -54,8 +54,8 @@ def load_labelled(data: Data, home: Path | None = None, task: Task | None = None
     Training lines of more than `max_tokens` tokens are left out.
 
     Raises:
-        KdxError: the corpus does not exist or is not labelled, a label is missing or occurs in no training line, or a
-            line of the other splits is too long.
+        KdxError: the corpus does not exist or is not labelled, a label of another split occurs in no training line (an
+            empty line is a label), or a line of the other splits is too long.
         StorageError: the cache cannot be written.
     """
     both = find_kind(data, home, LABELLED_TEXT)

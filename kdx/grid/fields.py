@@ -88,9 +88,9 @@ class CellFields(WithOptions):
     norm: Norm = Norm.POST
     """The place of layer normalisation in a layer."""
     mixer: Annotated[str, OneOf(MIXERS)] = "attention"
-    """What stands in the place of self-attention."""
+    """Self-attention, or the layer that replaces it."""
     normaliser: Annotated[str, OneOf(NORMALISERS)] | None = None
-    """What makes weights of a kernel's numbers; None: the kernel's own, which is the row sum but for relu-squared."""
+    """How a kernel's values become weights; None: the kernel's own: the row sum, of relu-squared the length."""
     qk_norm: QKNorm = QKNorm.NONE
     """How queries and keys are normalised before any kernel compares them."""
     kv_heads: Count | None = None
@@ -102,7 +102,7 @@ class CellFields(WithOptions):
     smoother: Annotated[Smoother, Later("local-constant")] = Smoother.LOCAL_CONSTANT
     """The estimator that the weights give of the values."""
     maps: Maps = Maps.SINGLE
-    """What a head's values are weighted by."""
+    """One attention map a head, or the difference of two."""
     output_gate: OutputGate = OutputGate.NONE
     """What the heads' output is multiplied by before W_o."""
     memory: Annotated[Natural, Follows("position")] = 0
@@ -110,7 +110,7 @@ class CellFields(WithOptions):
     layers: Annotated[dict[str, dict[str, Any]], AfterValidator(FrozenDict), Later({})] = Field(
         default_factory=lambda: FrozenDict(), examples=[{"odd": {"position": "none"}}]
     )
-    """Choices of attention that stand over the others in some layers: first, last, odd, even, every 3, a number, or
+    """Choices that override those of the cell in some layers: first, last, odd, even, every 3, a number, or
     one of these after `encoder` or `decoder`."""
     components: Annotated[dict[str, str], AfterValidator(FrozenDict)] = Field(default_factory=lambda: FrozenDict())
     """Word → SHA-256 of its source, of every custom component; kdx itself fills it in."""

@@ -210,7 +210,7 @@ class Choice(WithSettings):
 
     __pydantic_extra__: dict[Annotated[str, OneOf(lambda: (*settings(), "preset"), key="key")], Any]
     preset: Preset = ""
-    """A shipped set of settings that lies under all that the choice and the grid set."""
+    """Shipped settings, as defaults of the choice."""
 
 
 Axis = Annotated[
@@ -274,19 +274,19 @@ class SubGrid(WithSettings):
 
     __pydantic_extra__: dict[Annotated[str, OneOf(lambda: (*settings(), *SUB_GRID), key="key")], Any]
     axes: Axes = {}
-    """What varies, and multiplies: a factor with a list or a range of its values, or a name of its own with a mapping
-    of named choices, each of which sets several keys."""
+    """What varies; axes multiply. A key with a list or range of values, or a new name with named choices, each of which
+    sets several keys."""
     zip: Annotated[list[Factors], ToList(as_list), Field(min_length=1, max_length=MOST_AXES)] = []
-    """Factors that vary together: the first value of each, then the second, and so on."""
+    """Keys that vary together: all first values, then all second values, and so on."""
     approaches: dict[str, Choice] = {}
     """Named bundles of settings, which make one axis."""
     exclude: SeveralWritten = []
-    """Combinations to leave out, each by a condition: factors with words, all of which must agree; a list is any of its
-    words, and what stands under `not` must not hold."""
+    """Combinations to leave out, each by a condition: axes or keys with values, all of which must match; a list matches
+    any of its values, and `not` negates."""
     overrides: Annotated[list[Override], ToList(as_list), Field(min_length=1)] = []
     """What is set in every combination that fulfils a condition."""
     preset: Preset = ""
-    """A shipped set of settings that lies under all that the grid sets."""
+    """Shipped settings, as defaults."""
 
 
 def _settings(value: Any) -> Any:
@@ -309,8 +309,8 @@ class GridFile(SubGrid):
     description: Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string", "pattern": r"\S"})] = ""
     """What the grid is for."""
     extends: str = ""
-    """A grid that lies under this one, by its path or as a shipped one: mappings merge key by key, anything else
-    replaces, and null takes an entry out."""
+    """A grid to build on, by its path or shipped name: mappings merge key by key, other values replace, null removes an
+    entry."""
     seeds: Seeds = (0,)
     """How many seeds each cell has, or which, such as [0, 1]; default: seed 0 alone. {min: 3, max: 12, until: decided}
     adds seeds while the comparison with the baseline is open."""
@@ -320,11 +320,11 @@ class GridFile(SubGrid):
     tables: Tables = []
     """The tables of the report; default: one over all axes."""
     evaluations: dict[str, EvaluationChoices] = {}
-    """Further readings of each run that completes, by name; a list of values makes one for each."""
+    """Evaluations of each completed run, by name; a list makes one evaluation for each value."""
     tasks: Annotated[dict[Annotated[str, OneOf(TASKS, key="task")], LaidOver], Field(min_length=1)] = {}
-    """A sub-grid for each of several tasks, laid over what all of them share."""
+    """A sub-grid for each of several tasks, on top of the keys that all share."""
     grids: Annotated[dict[str, LaidOver], Field(min_length=1)] = {}
-    """Several sub-grids by names of their own, laid over what all of them share."""
+    """Several sub-grids, by new names, on top of the keys that all share."""
 
 
 SUB_GRID = tuple(SubGrid.model_fields)

@@ -47,13 +47,13 @@ class TableSpec(Section):
     name: str = Field(min_length=1)
     """What the table is called; no two of a grid share a name."""
     caption: str = ""
-    """A line above the table."""
+    """What stands behind the name in the title."""
     rows: Annotated[tuple[str, ...], ToList(as_list)] = Field(min_length=1, max_length=MOST_FACTORS)
-    """Axes or factors; each combination of their values is a row."""
+    """Axes or keys; each combination of their values is a row."""
     columns: Annotated[tuple[str, ...], ToList(as_list)] = Field((), max_length=MOST_FACTORS)
-    """Axes or factors; each combination of their values is a column."""
+    """Axes or keys; each combination of their values is a column."""
     where: CellSelector = Field(default_factory=dict)
-    """Factor → the word that it has in the table's cells; other cells are left out."""
+    """Axis or key → its value in the table's cells; other cells are left out."""
     metric: str | None = None
     """Test metric of every cell, such as `bleu`, or the validation metric that it was selected by, such as
     `valid/bleu`; default: that metric on the test split."""
@@ -62,8 +62,8 @@ class TableSpec(Section):
     baseline: Annotated[CellSelector, BeforeValidator(_named_alone), WithJsonSchema(_BASELINE)] = Field(
         default_factory=dict
     )
-    """Row or column factor → word, or the word alone. A cell is compared with the one that has these words and else its
-    own."""
+    """Axis or key of the rows or columns → its value, or the value alone. A cell is compared with the one that differs
+    from it in this alone."""
     margin: dict[str, Margin] = Field(default_factory=dict)
     """Metric → the difference below which two cells count as equal: in its units, or as a share such as 1%."""
 

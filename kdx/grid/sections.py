@@ -119,7 +119,7 @@ class Model(Section):
     inner: Annotated[Count, Follows("model.width", "model.feed_forward")] = 256
     """Width of the feed-forward layer; with swiglu, of each of its two projections."""
     feed_forward: FeedForwardKind = FeedForwardKind.RELU
-    """What stands between the matrices of a feed-forward layer."""
+    """Activation of the feed-forward layers."""
     dropout: Annotated[Fraction, NO_COST] = 0.1
     """On embeddings and on the output of every sublayer."""
     inner_dropout: Annotated[Fraction, NO_COST] = 0.0
@@ -182,7 +182,7 @@ class Training(Section):
     final_rate: Annotated[Fraction, NO_COST, Follows("training.schedule")] = 0.0
     """The rate of the last step of cosine and warmup-stable-decay, as a share of the peak."""
     optimiser: Optimiser = Optimiser.ADAMW
-    """What takes a step along the gradient."""
+    """The optimiser."""
     betas: Annotated[tuple[Fraction, Fraction], NO_COST] = (0.9, 0.98)
     """Decay rates of AdamW's two means, or Lion's β1 and β2."""
     epsilon: Annotated[Positive, NO_COST, Follows("training.optimiser")] = 1e-9
@@ -262,4 +262,4 @@ class Select(Section):
     metric: str = Field(examples=["valid/loss"])
     """A validation metric of the task, such as `valid/bleu`."""
     direction: Direction | None = None
-    """Which end of it is the good one; the metric says it itself."""
+    """Whether larger or smaller is better; default: the metric's own."""

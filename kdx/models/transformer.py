@@ -338,8 +338,8 @@ def output_of(
 def initialise(model: nn.Module, initialisation: Initialisation) -> None:
     """Draw the initial weights again if the cell has `normal`, as Dai et al. 2019 do in their code.
 
-    `normal`: gains of normalisations from N(1, 0.02²), all matrices and tables, embeddings, u and v from N(0, 0.02²),
-    biases zero, and padding's vector zero. Parameters that are numbers in a formula, such as KERPLE's, stay unchanged.
+    `normal`: gains of normalisations from N(1, 0.02²), every parameter of two or more dimensions from N(0, 0.02²), a
+    learned temperature, a ridge and Hedgehog's map among them, and padding's vector zero. All others stay as they are.
     """
     if initialisation is Initialisation.XAVIER:
         return

@@ -22,8 +22,9 @@ ENTROPY = "-Σ w ln w of a query's weights, in nats, mean over layers, heads and
 def watched(model: nn.Module, see: Callable[[str, Tensor, Tensor | None], None]) -> Iterator[None]:
     """While the model runs, call `see` for each attention with its module name and normalised weights (B, H, Tq, Tk).
 
-    The third argument is True where a query is padding, (B, Tq); None if none is. The call comes before the attention
-    itself, and no gradient flows through it.
+    The third argument is True where a query is padding, (B, Tq); None where none is or it is not known: a decoder is
+    given no padding of its own, so its padded queries count. The call comes before the attention itself, and no
+    gradient flows through it.
     """
 
     def watching(name: str) -> Any:
@@ -78,5 +79,5 @@ def _mean_entropy(weights: Tensor, padding: Tensor | None) -> float:
     weights = weights.abs().float()
     share = weights / weights.sum(-1, keepdim=True).clamp(min=1e-30)
     entropy = -(share * share.clamp(min=1e-30).log()).sum(-1)  # (B, H, Tq)
-    # Queries that are padding do not count.
+    # Queries that are known to be padding do not count.
     return float(entropy.mean() if padding is None else entropy.transpose(0, 1)[:, ~padding].mean())

@@ -92,7 +92,7 @@ class TaskModule(lightning.LightningModule):
 
     @classmethod
     def batches(cls, spec: CellSpec, corpus: Any, seed: int) -> Batches:
-        """Return the batches of a corpus of the task's kind; the seed decides their order."""
+        """Return the batches of a corpus of the task's kind; the seed orders them, unless it is a stream of text."""
         raise NotImplementedError
 
     @classmethod

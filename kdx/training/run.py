@@ -80,7 +80,7 @@ def train(
 
     Args:
         spec: the resolved cell.
-        seed: of initialisation, batch order and dropout.
+        seed: of initialisation, dropout and, where examples are shuffled, the order of batches.
         folder: where the run's checkpoints are; a run goes on from the newest that is whole.
         recorder: keeps the metrics.
         stop: when asked, training stops at its next safe point.

@@ -2,7 +2,7 @@
 
 Both are free to pass on: the novels are in the public domain, their mark-up is CC BY 4.0. The address is the editors'
 repository at that release. A line is a heading, a paragraph or a line of verse; words and punctuation are separated,
-capitals kept. Every chapter is a document. Validation and test text are four novels each, one of each of the
+capitals kept. Validation and test text are four novels each, one of each of the
 collection's four periods, by authors of whom the collection has no other. The training novels are in an order by hash,
 so that the first lines, too, are of all periods. Reynolds's `Mysteries of London`, more than twice as long as any
 other, is left out.
@@ -86,7 +86,6 @@ TEXT = KnownText(
     licence="public domain; mark-up CC BY 4.0",
     tokenised=True,
     address="https://github.com/COST-ELTeC/ELTeC-eng/archive/3db3b6738a836f0e1b276b6c9703e42f4297f978.tar.gz",
-    title="= .+ =",
     files={
         "train.txt": KnownFile(
             210207, "d33ec49c7b8b21f003b8477ba915252ddcdd81167f7812106e7429efdf6aba94", words=13_154_795

@@ -10,8 +10,8 @@ from kdx.vocabulary import Split
 NAMES = {f"wiki.{split}.tokens": f"{split}.txt" for split in Split}
 LICENCE = "CC BY-SA, text of Wikipedia"
 TITLE = "= [^=](.*[^=])? ="
-"""The first line of an article; headings within it have more `=`. Each held-out text has 60 such lines, one for each
-of its 60 articles."""
+"""The first line of an article; headings within it have more `=`. Each held-out text has 60 such lines after an empty
+line, one for each of its 60 articles."""
 
 TEXT = KnownText(
     suffixes=PLAIN,

@@ -93,7 +93,7 @@ class PublishedCell(Section):
     """A number: one that the paper printed."""
 
     where: CellSelector = Field(default_factory=dict)
-    """Words of its cell, by factor; with those of its table they should name one cell."""
+    """Values of its cell, by axis or key; with those of its table they should name one cell."""
     metric: MetricName
     """A metric of the test split, such as `bleu`, or of the validation split, such as `valid/bleu`."""
     value: Annotated[Literal["not converge"] | float, BeforeValidator(_number)]
@@ -108,7 +108,7 @@ class PublishedTable(Section):
     table: str = Field(min_length=1)
     """Its name in the paper."""
     where: CellSelector = Field(default_factory=dict)
-    """Words that all of its cells have."""
+    """Values that all of its cells have."""
     cells: tuple[PublishedCell, ...] = ()
     """Its numbers."""
 
@@ -125,11 +125,11 @@ class Contrast(Section):
     """A contrast: one comparison that a claim rests on."""
 
     where: CellSelector = Field(default_factory=dict)
-    """Words that the cells of both sides have."""
+    """Values that the cells of both sides have."""
     a: CellSelector = Field(min_length=1)
-    """Words that the cells of one side have, such as `kernel: rbf` or `evaluation.length: 256`."""
+    """Values of the cells on one side, such as `kernel: rbf` or `evaluation.length: 256`."""
     b: CellSelector = Field(min_length=1)
-    """Those of the other side; no cell may be on both."""
+    """Values of the cells on the other side; no cell may be on both."""
     expect: Expect
     """What a is beside b: better; no-worse: worse by less than the margin, if at all; equivalent: within the margin
     either way."""
