@@ -46,11 +46,10 @@ def check(
 ) -> None:
     """Check the numbers of a paper against the database.
 
-    Each table is made again as the comment before it says (in JSON, its key made_by), and compared number by number,
-    captions and notes as well; without a comment, as its label (tab:NAME) or title (**NAME**) says. A paper in LaTeX
-    is read with what it inputs from its folder. A number in prose is compared where a comment with its kdx trace
-    command stands behind it. Exit code 5 if a number differs from the database, or was not
-    compared.
+    Each table is made again by the command in the comment before it (JSON: `made_by`), or is found by its label
+    (tab:NAME) or title (**NAME**), and compared number by number, with caption and notes. LaTeX files are read with the
+    files that they include. A number in prose is compared if a comment with its kdx trace command follows it. Exit code
+    5 if a number differs or could not be compared.
 
     Example: kdx check paper.tex
 

@@ -62,8 +62,8 @@ def prepare(
         str,
         typer.Argument(
             autocompletion=completion.corpora,
-            help="Its name in grids, known and checked: iwslt14, multi30k, tatoeba-deu-eng, wikitext2,"
-            " wikitext103, eltec-eng, wmt14-en-de, wmt14-en-fr; or a name for text of your own.",
+            help="A known corpus, checked by its hashes: iwslt14, multi30k, tatoeba-deu-eng, wikitext2,"
+            " wikitext103, eltec-eng, wmt14-en-de, wmt14-en-fr; or a new name for your own text.",
         ),
     ],
     source: Annotated[
@@ -79,7 +79,7 @@ def prepare(
         bool,
         typer.Option(
             "--tokenised",
-            help="For translation: the text has its punctuation apart, so BLEU takes its words as they are.",
+            help="For translation: punctuation is separated by spaces, and BLEU compares words as they are.",
         ),
     ] = False,
 ) -> None:

@@ -75,10 +75,9 @@ def import_(
 ) -> None:
     """Import finished runs, sweeps and notes of other databases, such as that of a cluster.
 
-    A run that is finished in both with the same results is one run. One that is finished there takes the place of one
-    that waits here. A result that is here is never changed: with other results there it is a conflict, which is
-    listed, with exit code 5. A second import of the same database changes nothing. To copy a database, to a server
-    for example, import it into a new one.
+    A run that both have with equal results is imported once. A finished run replaces a waiting one. Results are never
+    overwritten: if they differ, the run is listed as a conflict, with exit code 5. A second import of the same database
+    changes nothing. To copy a database, to a server for example, import it into a new one.
 
     Example: kdx db import cluster-a.db cluster-b.db --db all.db
     """

@@ -42,8 +42,7 @@ def doctor(
     """Check and repair the database, the runs and their files.
 
     With --fix, runs whose process is gone are given back to kdx resume, damaged files are set aside, and what killed
-    processes left half-written is removed. No result is ever deleted. Exit code 5 when something is wrong that is not
-    mended.
+    processes left half-written is removed. No result is ever deleted. Exit code 5 if a problem remains.
 
     Example: kdx doctor --fix
     """

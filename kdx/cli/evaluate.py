@@ -29,12 +29,12 @@ def evaluate(
     at_a_time: Hardware,
     sweep: Sweep = None,
     components: Components = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Try evaluations that failed again, too.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Also repeat failed evaluations.")] = False,
 ) -> None:
     """Evaluate completed runs again, from the weights they kept.
 
-    Nothing is trained. The evaluations are those under `evaluations:` of the grid: of its file if one is named,
-    whose evaluations and tables the sweep has from then on.
+    Nothing is trained. Makes the evaluations under `evaluations:` of the grid. Given a grid file, the sweep takes over
+    its evaluations and tables.
 
     Example: kdx evaluate quickstart
     """

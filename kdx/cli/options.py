@@ -76,7 +76,10 @@ def _table_format(
     format: Annotated[
         Format,
         typer.Option(
-            "--format", metavar="FORMAT", envvar="KDX_FORMAT", help="Of the tables: text, markdown, latex, csv or html."
+            "--format",
+            metavar="FORMAT",
+            envvar="KDX_FORMAT",
+            help="Format of the tables: text, markdown, latex, csv or html.",
         ),
     ] = Format.TEXT,
 ) -> Format:
@@ -182,7 +185,7 @@ def run_options(
         _hardware(
             "--if-changed",
             metavar="refuse|restart|continue",
-            help="If torch, code or machine changed meanwhile.",
+            help="What to do with a run whose torch, code or machine has changed.",
         ),
     ] = RunOptions.if_changed,
 ) -> RunOptions:
@@ -244,7 +247,7 @@ def budget_option(
     budget: Annotated[
         str | None,
         typer.Option(
-            "--budget", metavar="6h|90m|30s", help="Stop after this wall time, and start no run that would outlast it."
+            "--budget", metavar="6h|90m|30s", help="Only runs that fit into this wall time; after it active runs stop."
         ),
     ] = None,
 ) -> Budget | None:

@@ -41,7 +41,8 @@ def plan(
     every: Annotated[bool, typer.Option("--all", help="List each run with its reason, and each cell.")] = False,
     max_runs: MaxRuns = MOST_RUNS,
 ) -> None:
-    """Show what a sweep would run, why, and at what cost. Starts nothing and writes no database.
+    """Show what a sweep would run, why, and at what cost. Writes no database, and trains nothing
+    without --probe.
 
     Example: kdx plan quickstart --set seeds=5
 
@@ -148,7 +149,7 @@ def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Itera
     yield f"then {count_of(len(cells), 'winner')} × {seeds} = {runs}"
     known = {cell.id: time for cell in cells if (time := seconds.get(cell.id)) is not None}
     if not known:
-        yield "time of both: unknown, for no like run has completed"
+        yield "time of both: unknown, since no similar run has completed"
         return
     of_search = [known[cell.id] for cell, count in left if cell.id in known for _ in range(count)]
     of_winners = [known[cell.id] for cell in cells if cell.id in known for _ in plan.seeds]
@@ -157,7 +158,11 @@ def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Itera
     yield (
         f"time: the search {in_words(makespan(of_search, at_a_time))} at most, the winners "
         f"{in_words(makespan(of_winners, at_a_time))}{at_most}, with {count_of(at_a_time, 'run')} at a time"
-        + (f"; {missing} of {len(by_search)} cells are not in it, for no like run has completed" if missing else "")
+        + (
+            f"; {missing} of {len(by_search)} cells are not in it, since no similar run has completed"
+            if missing
+            else ""
+        )
     )
 
 

@@ -150,7 +150,7 @@ class PlanView:
             parts += self._time()
             parts += [without_time(forecast.evaluations)] if forecast.evaluations else []
         elif to_train:
-            parts.append("time: unknown, for no like run has completed: --probe measures it")
+            parts.append("time: unknown, since no similar run has completed; --probe measures it")
         elif forecast.evaluations:
             evaluations = count_of(forecast.evaluations, "evaluation")
             parts.append(f"time: unknown; {evaluations} to make, whose time is recorded nowhere")
@@ -171,7 +171,7 @@ class PlanView:
             yield f"forecasts were {error}"
         if unknown := len(forecast.unknown):
             missing = f"{unknown} of {len(forecast.cells)} cells"
-            yield f"{missing} are not in it, for no like run has completed: --probe measures them"
+            yield f"{missing} are not in it, since no similar run has completed; --probe measures them"
 
     def _weights(self) -> int:
         """Return the bytes of the weights that runs to train will keep, of cells whose number of them is known."""

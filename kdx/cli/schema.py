@@ -19,13 +19,13 @@ def schema(
     grids: Annotated[
         list[str] | None,
         typer.Argument(
-            autocompletion=completion.grids, metavar="GRID", help="Grids whose custom components are words as well."
+            autocompletion=completion.grids, metavar="GRID", help="Grids whose custom components are allowed, too."
         ),
     ] = None,
 ) -> None:
     """Print the JSON Schema of grids, for editors.
 
-    It has the words of installed packages, and those from files that the named grids use.
+    It has the components of installed packages, and the custom components of the named grids.
 
     Example: kdx schema > grid.schema.json
     """

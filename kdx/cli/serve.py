@@ -44,7 +44,12 @@ def serve(
         int, typer.Option("--port", min=0, max=65535, help="Listen on this port; 0 takes a free one.")
     ] = 8123,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="0.0.0.0 lets other machines ask, without a password.")
+        str,
+        typer.Option(
+            "--host",
+            metavar="ADDRESS",
+            help="Listen on this address; 0.0.0.0 admits other machines, without a password.",
+        ),
     ] = "127.0.0.1",
 ) -> None:
     """Show sweeps in a browser while they train.

@@ -51,8 +51,8 @@ def worker(
         typer.Option(
             "--leave-unlike",
             metavar="10m",
-            help="How long to leave runs to other workers that began on another machine or code, or whose checkpoint"
-            " is not here.",
+            help="Leave runs that began on another machine or code, or whose checkpoint is not here, to other workers"
+            " for this long.",
         ),
     ] = "10m",
 ) -> None:

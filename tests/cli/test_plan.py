@@ -230,7 +230,7 @@ def test_a_grid_that_tunes_shows_both_stages_and_their_time(tmp_path):
         "note: first a search: 2 cells × 10 trials × 1 tuning seed; 20 runs to train, 800 steps at most (sampler "
         "random, pruner none)",
         "note: then 2 winners × 1 seed = 2 runs",
-        "note: time of both: unknown, for no like run has completed",
+        "note: time of both: unknown, since no similar run has completed",
         "2 cells to search; next: kdx sweep grid.yaml --workers 1",
     ]
     table = "tables=[{name: t, rows: [kernel], baseline: {kernel: rbf}}]"

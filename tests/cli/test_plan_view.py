@@ -61,7 +61,7 @@ def test_a_plan_is_a_picture_with_a_row_for_each_approach_and_a_sign_for_each_se
     ]
     assert shown[-2:] == [
         "○ to train",
-        "8 runs to train; time: unknown, for no like run has completed: --probe measures it",
+        "8 runs to train; time: unknown, since no similar run has completed; --probe measures it",
     ]
 
 
@@ -185,7 +185,7 @@ def test_evaluations_are_in_no_time_and_the_line_says_so(tmp_path):
 
 def test_what_nobody_knows_is_not_in_the_cost(plan):
     costs = cost(plan, known(forecast_plan(None, plan), 1), 1, 1, None)
-    assert "; 1 of 2 cells are not in it, for no like run has completed: --probe measures them; " in costs
+    assert "; 1 of 2 cells are not in it, since no similar run has completed; --probe measures them; " in costs
     assert costs.endswith("disk: at least 120.0 MB of weights")
 
 
