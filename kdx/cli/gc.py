@@ -38,8 +38,9 @@ def gc(
     """List or remove files of runs that are no longer needed.
 
     Without --apply nothing is removed. A finished run keeps the weights that were tested, and its log; an unfinished
-    one keeps everything. Nothing in the database is removed. Folders of Slurm jobs are removed once the jobs have left the queue and their sweep is done. With --keep selected, only the run whose score stands for its cell
-    in the tables of a sweep keeps its weights.
+    one keeps everything. Nothing in the database is removed. Folders of Slurm jobs are removed once the jobs have left
+    the queue and their sweep is done. With --keep selected, only the run whose score stands for its cell in the tables
+    of a sweep keeps its weights.
 
     Example: kdx gc --keep selected --apply
     """
