@@ -40,9 +40,20 @@ def work(request: Mapping[str, Any], step: Step) -> list[Any] | None:
     if "device" in request:
         (component,) = at_hand()
         return _findings(component, request["device"], step)
-    for cell in request["cells"]:
-        _try(CellSpec.model_validate(json.loads(cell)), step)
+    specs = [CellSpec.model_validate(json.loads(cell)) for cell in request["cells"]]
+    in_cells = {word for spec in specs for word in spec.components}
+    for component in at_hand():
+        if component.word not in in_cells:  # a metric of evaluations
+            _load(component, step)
+    for spec in specs:
+        _try(spec, step)
     return None
+
+
+def _load(component: Component, step: Step) -> type:
+    step(component.word)
+    with torch_left_alone("when it is imported"):
+        return component.load()
 
 
 def _findings(component: Component, device: str, step: Step) -> list[Any]:
@@ -58,11 +69,7 @@ def _findings(component: Component, device: str, step: Step) -> list[Any]:
 
 def _try(spec: CellSpec, step: Step) -> None:
     fix_arithmetic(spec.training)
-    classes = []
-    for component in components_of(spec.components):
-        step(component.word)
-        with torch_left_alone("when it is imported"):
-            classes.append(component.load())
+    classes = [_load(component, step) for component in components_of(spec.components)]
     step(", ".join(spec.components))
     with torch_left_alone("when it computes", may_draw=True):
         outside = spec.task in TASKS.outside or spec.data.corpus in DIFFICULTIES.outside

@@ -50,6 +50,18 @@ def test_a_component_that_ends_the_process_is_told(own_kernel):
         rehearse(load_grid(own_kernel / "grid.yaml"))
 
 
+@pytest.mark.slow
+def test_a_metric_that_cannot_be_imported_is_told_before_anything_is_trained(tmp_path):
+    (tmp_path / "own.py").write_text(
+        "import no_such_module\nfrom kdx.metrics.interfaces import OutputMetric\nclass Words(OutputMetric):\n    pass\n"
+    )
+    (tmp_path / "grid.yaml").write_text(
+        "task: translation\ndata: {corpus: synthetic-translation}\nevaluations: {own: {metric: 'own.py:Words'}}\n"
+    )
+    with pytest.raises(KdxError, match="No module named 'no_such_module'"):
+        rehearse(load_grid(tmp_path / "grid.yaml"))
+
+
 def test_a_trial_that_cannot_be_interrupted_ends_all_the_same(own_kernel, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(own_kernel / "stuck"))
     (own_kernel / "stuck").write_text("#!/bin/sh\nexec sleep 600\n")
