@@ -74,7 +74,7 @@ class CellFields(WithOptions):
     symmetry: Symmetry = Symmetry.ASYMMETRIC
     """Whether queries and keys share one projection."""
     position: Annotated[tuple[Annotated[str, OneOf(POSITIONS, "none")], ...], ONE_OR_MANY] = ()
-    """The position schemes that act together; none at all when empty."""
+    """The position schemes that act together, or `none`."""
     encoding: Annotated[str, OneOf(ENCODINGS)] | None = None
     """The absolute vector t; default: sinusoidal. None if nothing uses t."""
     inject: Inject | None = None
