@@ -24,6 +24,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin, get_type_hints, overload
@@ -42,6 +43,7 @@ from kdx.report.sheet import Sheet, listing
 from kdx.report.sheets.scores import scores
 from kdx.report.tables import Table, with_tables_of
 from kdx.report.tables import tables as tables_of
+from kdx.report.wording import factor_column
 from kdx.report.writers.latex import PREAMBLE, to_latex
 from kdx.report.writers.markdown import to_markdown
 from kdx.report.writers.text import text_table
@@ -101,7 +103,8 @@ class _Record:
             hint, column = hints[each.name], cls.columns.get(each.name, each.name)
             if get_origin(hint) is Mapping:
                 keys = (key for record in records for key in getattr(record, each.name))
-                types |= dict.fromkeys(map(cls._column, keys), get_args(hint)[1] | None)
+                own = cls._own_columns()
+                types |= dict.fromkeys((factor_column(key, own) for key in keys), get_args(hint)[1] | None)
             elif column is not None:
                 types[column] = hint
         return types
@@ -120,19 +123,19 @@ class _Record:
         for each in fields(self):
             value, column = getattr(self, each.name), self.columns.get(each.name, each.name)
             if isinstance(value, Mapping):
-                row |= {self._column(key): inner for key, inner in value.items()}
+                row |= {factor_column(key, self._own_columns()): inner for key, inner in value.items()}
             elif column is not None:
                 row[column] = value
         return row
 
     @classmethod
-    def _column(cls, key: str) -> str:
-        """Return the column of an axis, a metric or the like, which may have the name of a field, such as `seed`."""
-        return f"factor {key}" if key in cls._own_columns() else key
-
-    @classmethod
-    def _own_columns(cls) -> set[str]:
-        return {cls.columns.get(each.name, each.name) or "" for each in fields(cls)}
+    @cache
+    def _own_columns(cls) -> frozenset[str]:
+        """The columns of its fields, without those of the keys of mappings."""
+        hints = get_type_hints(cls)
+        plain = (each.name for each in fields(cls) if get_origin(hints[each.name]) is not Mapping)
+        own = (cls.columns.get(name, name) for name in plain)
+        return frozenset(filter(None, own))
 
 
 _PANDAS: dict[Any, str] = {bool: "bool", int: "int64", int | None: "Int64", float: "float64", float | None: "float64"}
@@ -294,7 +297,8 @@ class Curve(_Record):
         return {**super().types(records), "step": int, "value": float}
 
     @classmethod
-    def _own_columns(cls) -> set[str]:
+    @cache
+    def _own_columns(cls) -> frozenset[str]:
         return super()._own_columns() | {"step", "value"}
 
     def shown(self) -> dict[str, Any]:
@@ -303,8 +307,9 @@ class Curve(_Record):
         return {**self.row(), "points": len(self.steps), **first, **last}
 
     def rows(self) -> Iterable[dict[str, Any]]:
+        row = self.row()
         for step, value in zip(self.steps, self.values, strict=True):
-            yield {**self.row(), "step": step, "value": value}
+            yield {**row, "step": step, "value": value}
 
 
 @dataclass(frozen=True)
@@ -369,7 +374,7 @@ class TableView(_Frame):
         """A row for each cell in the table: its factors, `n`, `score` as shown, `mean` and `sd` over seeds."""
         return [
             {
-                **{_factor(name): word for name, word in self.table.layout.header(at).items()},
+                **{factor_column(name, _SCORES): word for name, word in self.table.layout.header(at).items()},
                 "metric": cell.metric.recorded,
                 "n": len(cell.scores),
                 "score": cell.value,
@@ -381,15 +386,11 @@ class TableView(_Frame):
 
     def _types(self) -> dict[str, Any]:
         layout = self.table.layout
-        return {**dict.fromkeys(map(_factor, (*layout.row_factors, *layout.column_factors)), str), **_SCORES}
+        factors = (factor_column(name, _SCORES) for name in (*layout.row_factors, *layout.column_factors))
+        return {**dict.fromkeys(factors, str), **_SCORES}
 
 
 _SCORES = {"metric": str, "n": int, "score": float | None, "mean": float | None, "sd": float | None}
-
-
-def _factor(name: str) -> str:
-    """Return the column of a factor, which may have the name of another column, such as `n`."""
-    return f"factor {name}" if name in _SCORES else name
 
 
 def _html_of(title: str, rows: Sequence[Mapping[str, Any]], note: str = "") -> str:

@@ -75,7 +75,7 @@ def import_(
 ) -> None:
     """Import finished runs, sweeps and notes of other databases, such as that of a cluster.
 
-    A run that both have with equal results is imported once. A finished run replaces a waiting one. Results are never
+    A run that both have with equal results stays as it is. A finished run replaces one that is not. Results are never
     overwritten: if they differ, the run is listed as a conflict, with exit code 5. A second import of the same database
     changes nothing. To copy a database, to a server for example, import it into a new one.
 

@@ -20,6 +20,10 @@ KEYS = ("state", "seed", "run", "cell", "tag")
 """Keys that every run has beside its choices."""
 
 
+_STATES = (*RunState, "invalidated", "not_needed")
+"""The states of runs, and the reasons for which a run does not count."""
+
+
 @dataclass(frozen=True)
 class RunView:
     """A run as commands list it, with what people wrote on it."""
@@ -99,17 +103,30 @@ def chosen(runs: Sequence[RunView], conditions: Sequence[str]) -> list[RunView]:
             raise KdxError(f"`{condition}` chooses nothing", allowed="key=value, such as state=failed")
         if kept and key not in known:
             raise KdxError(f"unknown key `{key}` in `{condition}`", allowed=known, hint=did_you_mean(key, known))
-        # A cell is named by its first digits, as kdx shows them.
-        start = value if key == "cell" and len(value) >= FEWEST_DIGITS else None
-        matching = [run for run in kept if value in run.values(key) or (start and run.record.cell_id.startswith(start))]
+        value = _whole_id(value, kept) if key == "cell" else value
+        matching = [run for run in kept if value in run.values(key)]
         if kept and not matching:
             values = tuple(dict.fromkeys(each for run in kept for each in run.values(key)))
-            if key == "state" and value not in (*RunState, "invalidated", "not_needed"):
-                raise KdxError(f"`{value}` is not a state", allowed=[*RunState], hint=did_you_mean(value, [*RunState]))
+            if key == "state" and value not in _STATES:
+                raise KdxError(f"`{value}` is not a state", allowed=_STATES, hint=did_you_mean(value, _STATES))
             allowed = values or "no run has one yet"
             raise KdxError(f"no run has {condition}", allowed=allowed, hint=did_you_mean(value, values))
         kept = matching
     return kept
+
+
+def _whole_id(start: str, runs: Sequence[RunView]) -> str:
+    """Return the id of the only cell of these runs that begins with these digits, as kdx shows them; else these.
+
+    Raises:
+        KdxError: several cells do.
+    """
+    ids = {run.record.cell_id for run in runs if run.record.cell_id.startswith(start)}
+    if len(start) < FEWEST_DIGITS or not ids:
+        return start
+    if len(ids) > 1:
+        raise KdxError(f"several cells begin with `{start}`", allowed=sorted(ids), hint="give more digits")
+    return ids.pop()
 
 
 class NamedRuns(NamedTuple):

@@ -185,7 +185,7 @@ def run_options(
         _hardware(
             "--if-changed",
             metavar="refuse|restart|continue",
-            help="What to do with a run whose torch, code or machine has changed.",
+            help="If torch, code or machine has changed.",
         ),
     ] = RunOptions.if_changed,
 ) -> RunOptions:
@@ -247,7 +247,9 @@ def budget_option(
     budget: Annotated[
         str | None,
         typer.Option(
-            "--budget", metavar="6h|90m|30s", help="Only runs that fit into this wall time; after it active runs stop."
+            "--budget",
+            metavar="6h|90m|30s",
+            help="Start what fits into this wall time; stop at its end.",
         ),
     ] = None,
 ) -> Budget | None:

@@ -196,7 +196,7 @@ def table_names(grids: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
 class LoadedReport:
     """The records of a report, read within one transaction; its tables are built after it.
 
-    Several sweeps are joined, and one too where tables of a file may name it.
+    Several sweeps are joined; so is a single one with `--tables`, whose tables may select by `sweep`.
     """
 
     def __init__(self, database: Database, made_by: MadeBy, context: Context) -> None:

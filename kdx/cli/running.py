@@ -29,6 +29,7 @@ from kdx.slurm.job_options import JobOptions
 from kdx.slurm.submission import MOST_JOBS, submit
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
+from kdx.store.reading import names
 from kdx.store.recording import register_winners
 from kdx.store.records import RunState
 from kdx.sweep.budget import Budget
@@ -87,8 +88,12 @@ class Runner:
         # What is paused of a search has no winner; those of the others are there.
         with_winners = search.with_winners()
         if not register_winners(self.database, with_winners):
-            again = resume(plan.name, computing_options(self.context, self.database, plan.name))
-            say(f"{plan.name} was planned anew or removed meanwhile, and its winners are not planned; next: {again}")
+            there = plan.name in names(self.database)
+            options = computing_options(self.context, self.database, plan.name)
+            what, again = (
+                ("planned anew", resume(plan.name, options)) if there else ("removed", self.context.command("status"))
+            )
+            say(f"{plan.name} was {what} meanwhile, and its winners are not planned; next: {again}")
             return code
         for line in winner_lines(search):
             say(line)

@@ -55,7 +55,8 @@ def trace(
     Example: kdx trace positions "No position / rbf" translation
     """
     if grid and (full or context.json):
-        raise KdxError("--grid excludes --full and --json", hint="--json has the grid too")
+        hint = "--json has the grid too" if context.json else None
+        raise KdxError("--grid excludes --full and --json", hint=hint)
     with context.read() as database:
         # Where only one sweep has such a table, it is meant, whatever was swept since.
         having = (

@@ -198,7 +198,8 @@ def _refuse_twice(dimensions: Sequence[Dimension], node: Node, faults: list[KdxE
                     place = bundle.settings.key((name.partition(".")[0],))
                     hint = f"take `{name}` out of the axes or out of the {dimension.name}"
                     faults.append(KdxError(problem, place=place, hint=hint))
-    for earlier, later in combinations(dimensions, 2):
+    # What is wrong in every choice leaves none.
+    for earlier, later in combinations([each for each in dimensions if each.bundles], 2):
         always = frozenset.intersection(*(paths(bundle.settings) for bundle in later.bundles))
         for bundle in earlier.bundles:
             for name in sorted((paths(bundle.settings) & always).difference(earlier.names, later.names)):

@@ -81,12 +81,11 @@ def short_of_peak(cells: Sequence[PlannedCell]) -> Iterator[str]:
 
 def without_difference(cells: Sequence[PlannedCell]) -> Iterator[str]:
     """Yield a note for each axis that makes no difference to any cell."""
-    settled = [cell for cell in cells if cell.search is None]
-    for axis in dict.fromkeys(axis for cell in settled for axis in cell.labels):
+    for axis in dict.fromkeys(axis for cell in cells for axis in cell.labels):
         alike: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
-        for cell in settled:
+        for cell in cells:
             others = tuple(item for item in cell.labels.items() if item[0] != axis)
-            alike.setdefault(others, {})[cell.labels.get(axis, "")] = cell.id
+            alike.setdefault(others, {})[cell.labels.get(axis, "")] = cell.search.id if cell.search else cell.id
         if max(map(len, alike.values())) > 1 and all(len(set(ids.values())) == 1 for ids in alike.values()):
             yield f"`{axis}` makes no difference to any cell"
 

@@ -90,7 +90,8 @@ class CellFields(WithOptions):
     mixer: Annotated[str, OneOf(MIXERS)] = "attention"
     """Self-attention, or the layer that replaces it."""
     normaliser: Annotated[str, OneOf(NORMALISERS)] | None = None
-    """How a kernel's values become weights; None: the kernel's own: the row sum, of relu-squared the length."""
+    """How a kernel's values become weights; None: the kernel's own, which is the row sum, for relu-squared
+    the length."""
     qk_norm: QKNorm = QKNorm.NONE
     """How queries and keys are normalised before any kernel compares them."""
     kv_heads: Count | None = None
@@ -102,7 +103,7 @@ class CellFields(WithOptions):
     smoother: Annotated[Smoother, Later("local-constant")] = Smoother.LOCAL_CONSTANT
     """The estimator that the weights give of the values."""
     maps: Maps = Maps.SINGLE
-    """One attention map a head, or the difference of two."""
+    """One attention map per head, or the difference of two."""
     output_gate: OutputGate = OutputGate.NONE
     """What the heads' output is multiplied by before W_o."""
     memory: Annotated[Natural, Follows("position")] = 0

@@ -47,7 +47,7 @@ class TableSpec(Section):
     name: str = Field(min_length=1)
     """What the table is called; no two of a grid share a name."""
     caption: str = ""
-    """What stands behind the name in the title."""
+    """Text after the name in the title."""
     rows: Annotated[tuple[str, ...], ToList(as_list)] = Field(min_length=1, max_length=MOST_FACTORS)
     """Axes or keys; each combination of their values is a row."""
     columns: Annotated[tuple[str, ...], ToList(as_list)] = Field((), max_length=MOST_FACTORS)

@@ -1,6 +1,6 @@
 """Numbers, names and places in the words of a report, the same in every format."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from math import isfinite, isnan
 
 from kdx.metrics.decimals import rounded
@@ -44,6 +44,11 @@ def word_of(factor: str, word: str) -> str:
     """A factor's word, with the name of the factor where the word is unclear alone, as a number or `none` is."""
     unclear = word in ("none", "–", "true", "false") or word[:1].isdecimal()
     return f"{factor.rpartition('.')[2]} {word}" if unclear else word
+
+
+def factor_column(name: str, taken: Container[str]) -> str:
+    """The column of a factor, which may have the name of another column, such as `seed`."""
+    return f"factor {name}" if name in taken else name
 
 
 def in_levels(words: Mapping[str, str]) -> str:

@@ -74,7 +74,7 @@ def register(database: Database, plan: Plan) -> int:
 
 
 def register_winners(database: Database, plan: Plan) -> bool:
-    """Record a plan with winners, unless its sweep follows another plan by now or is gone; return whether it does not.
+    """Record a plan with winners; return False and record nothing if its sweep is gone or follows another plan by now.
 
     Args:
         plan: one that was recorded, in which winners have taken the places of searches.
@@ -90,17 +90,15 @@ def _follows(connection: Connection, plan: Plan) -> bool:
     recorded = connection.execute(select(sweep.c.id, sweep.c.grid).where(sweep.c.name == plan.name)).one_or_none()
     if recorded is None or not is_same_grid(recorded.grid, plan.grid):
         return False
-    asks, planned = (
-        connection.execute(select(*columns).where(columns[0].table.c.sweep_id == recorded.id, *conditions)).all()
-        for columns, conditions in (
-            ((sweep_search.c.ordinal, sweep_search.c.search_id, sweep_search.c.trials), ()),
-            ((sweep_cell.c.cell_id,), (sweep_cell.c.planned,)),
-        )
-    )
+    columns = (sweep_search.c.ordinal, sweep_search.c.search_id, sweep_search.c.trials)
+    searches = connection.execute(select(*columns).where(sweep_search.c.sweep_id == recorded.id))
+    planned = sweep_cell.c.planned & (sweep_cell.c.sweep_id == recorded.id)
+    cells = connection.execute(select(sweep_cell.c.ordinal, sweep_cell.c.cell_id).where(planned))
     wanted = {(cell.ordinal, cell.search.id, cell.search.tuning.trials) for cell in plan.cells if cell.search}
-    untuned = {cell.id for cell in plan.cells if not cell.search}
-    cells = {row.cell_id for row in planned}
-    return {tuple(row) for row in asks} == wanted and untuned <= cells <= {cell.id for cell in plan.trained}
+    # Another trial of a search may be the best by now: an import can bring a run that failed here.
+    won = {cell.ordinal for cell in plan.cells if cell.won}
+    others = {(cell.ordinal, cell.id) for cell in plan.trained if not cell.won}
+    return set(map(tuple, searches)) == wanted and {tuple(row) for row in cells if row.ordinal not in won} == others
 
 
 def _register(connection: Connection, database: Database, plan: Plan) -> int:

@@ -98,12 +98,15 @@ class OpenSweeps:
         if self._looked is None or self._clock() - self._looked >= LOOK_EVERY or not self._works():
             self._look()
             self._looked = self._clock()
-        opened = ((key, self._seen[key][1]) for key in self._order if key in self._seen)
-        plans = [self._now(key, sweep) for key, sweep in opened if sweep is not None]
+        plans = self._plans()
         if None in plans:
             self._look()
-            return self()
+            plans = self._plans()
         return tuple(plan for plan in plans if plan is not None)
+
+    def _plans(self) -> list[Plan | None]:
+        opened = [(key, self._seen[key][1]) for key in self._order if key in self._seen]
+        return [self._now(key, sweep) for key, sweep in opened if sweep is not None]
 
     def _look(self) -> None:
         summaries = reading.sweeps(self._database)

@@ -29,7 +29,7 @@ from kdx.training.module import Batches, TaskModule
 from kdx.vocabulary import Attention, Space, Split
 from kdx.words.component import Component
 
-ROWS, TOKENS = 2, 9  # 9 is no width of a head, so a wrong shape is noticed
+ROWS, TOKENS = 3, 9  # no number of heads and no width of a head, so that a wrong shape is noticed
 
 Step = Callable[[str], None]
 """Called with the names of components before each step of the work, see `kdx.components.apart.answer`."""
@@ -43,7 +43,7 @@ def work(request: Mapping[str, Any], step: Step) -> list[Any] | None:
     specs = [CellSpec.model_validate(json.loads(cell)) for cell in request["cells"]]
     in_cells = {word for spec in specs for word in spec.components}
     for component in at_hand():
-        if component.word not in in_cells:  # a metric of evaluations
+        if component.word not in in_cells:  # such as a metric of evaluations
             _load(component, step)
     for spec in specs:
         _try(spec, step)
@@ -58,8 +58,7 @@ def _load(component: Component, step: Step) -> type:
 
 def _findings(component: Component, device: str, step: Step) -> list[Any]:
     set_otherwise_than_a_component_would()
-    with torch_left_alone("when it is imported"):
-        kind = component.load()
+    kind = _load(component, step)
     findings = []
     for finding in findings_of(kind, device):
         findings.append(finding)

@@ -1,5 +1,6 @@
 """Words of a command name runs by number, or a sweep with conditions."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -113,5 +114,7 @@ def test_a_condition_that_fits_no_run_is_refused_with_what_there_is():
     with pytest.raises(KdxError) as caught:
         chosen(RUNS, ["tag=od"])
     assert (caught.value.problem, caught.value.hint) == ("no run has tag=od", "did you mean `odd`?")
+    with pytest.raises(KdxError, match="several cells begin with `c0ff`"):
+        chosen([*RUNS, replace(RUNS[0], record=RUNS[0].record._replace(cell_id="c0ff11"))], ["cell=c0ff"])
     with pytest.raises(KdxError, match="no run has one yet"):
         chosen([view(1)], ["tag=odd"])

@@ -204,6 +204,11 @@ def test_a_note_says_which_axis_makes_no_difference(tmp_path):
     axes = "axes: {encoding: [learned, sinusoidal], kernel: [rbf, elu]}\n"
     (note,) = load_grid(written(tmp_path, SMALL + axes)).notes
     assert note == "`encoding` makes no difference to any cell"
+    searched = (
+        axes.replace("}", ", position: [none, direct-sum]}")
+        + "tune: {parameters: {inject: [input, per-layer]}, trials: 2}\n"
+    )
+    assert "encoding" not in "".join(load_grid(written(tmp_path, SMALL + searched)).notes)
 
 
 def test_a_note_says_which_choices_the_command_line_overrules(tmp_path):

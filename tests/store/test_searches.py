@@ -8,6 +8,7 @@ from sqlalchemy import insert
 from stored import run_that_ended
 
 from kdx.errors import DatabaseError
+from kdx.grid.identity import cell_id
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.store import reading, recording, schema, sweeps
@@ -60,6 +61,17 @@ def test_winners_are_planned_unless_the_sweep_follows_another_plan_by_now(databa
     for _ in range(2):  # another worker may have planned them before
         assert recording.register_winners(database, with_winner) is (given is None)
         assert len(reading.runs(database, sweep)) == (given is None)
+
+
+def test_another_winner_of_a_search_takes_the_place_of_the_first(database: Database, tmp_path):
+    first = planned(tmp_path)
+    (cell,) = first.cells
+    sweep = recording.register(database, first)
+    for dropout in (0.1, 0.2):
+        spec = cell.search.cell({"model.dropout": dropout})
+        won = replace(cell, id=cell_id(spec), spec=spec, won=True)
+        assert recording.register_winners(database, replace(first, cells=(won,)))
+        assert [run.cell_id for run in reading.runs(database, sweep)] == [won.id]
 
 
 def test_trials_are_added_once_with_a_run_for_each_tuning_seed(database: Database, tmp_path):

@@ -323,8 +323,9 @@ def _longer_query(module: KernelAttention, x: Tensor) -> float | None:
 
 
 _BY_INDEX = "a token has to be found by its position, not by its index"
-_ORDER = "kernel says sees_positions = True, a value of_distance = True or absolute = True"
+_ORDER = "declare sees_positions = True on a kernel, of_distance = True or absolute = True on a value"
 
+_HIDDEN = "what it gives for a pair depends on tokens that are hidden, or on their number"
 _OTHER_PATH = (
     "what it gives for the fast path (dot_product, blockwise, feature_map, seen) is another thing than what it gives"
     " for the formula (log_weight, weight, visible)"
@@ -352,16 +353,17 @@ PROPERTIES = (
         (_after_memory, _in_one_pass),
         causal=True,
     ),
+    # A property of its own, since a mixer, which is rehearsed too, need not take positions.
     Property(
         "padding on the right changes nothing",
-        "what it gives for a pair depends on tokens that are hidden, or on their number",
+        _HIDDEN,
         (_with_padding, _in_one_call),
         rehearsed=True,
     ),
     Property("the path of long rows agrees", _OTHER_PATH, (_as_long_rows, _literal), rehearsed=True, paths=True),
     Property(
         "padding changes nothing",
-        "what it gives for a pair depends on tokens that are hidden, or on their number",
+        _HIDDEN,
         (_padded, _there_and_ahead),
     ),
     Property(
@@ -385,13 +387,13 @@ PROPERTIES = (
     ),
     Property(
         "permutation equivariance without a mask",
-        "without positions, and with a filter that hides nothing, what it gives depends on the order of the tokens; a"
+        "without positions, and with a filter that hides nothing, what it gives depends on the order of the tokens;"
         f" {_ORDER}",
         measure=_permuted,
     ),
     Property(
         "one causal layer is blind to the order of its prefix",
-        f"without positions, what it gives for the last token depends on the order of those before it; a {_ORDER}",
+        f"without positions, what it gives for the last token depends on the order of those before it; {_ORDER}",
         measure=_permuted_before,
     ),
     Property(

@@ -11,7 +11,7 @@ from kdx.grid.table_layout import SWEEP
 from kdx.report.made_by import MadeBy
 from kdx.report.table.comparisons import Difference
 from kdx.report.tables import Table
-from kdx.report.wording import setting
+from kdx.report.wording import factor_column, setting
 from kdx.report.writers.json import cell_to_json, difference_to_json
 from kdx.report.writers.rows import to_csv as lines
 from kdx.sanitize import sanitize
@@ -70,9 +70,9 @@ def _rows(table: Table) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
         settings = table.searches[at].winner.parameters if at in table.searches else {}
         sweeps = {SWEEP: ", ".join(record.sweeps)} if record.sweeps else {}
         words = {"task": record.spec.task, **record.labels, **sweeps, **layout.header(at)}
-        names = {factor: f"factor {factor}" if factor in ("table", *_COLUMNS) else factor for factor in words}
+        own = ("table", *_COLUMNS)
         yield (
-            {"table": layout.name, **{names[factor]: word for factor, word in words.items()}},
+            {"table": layout.name, **{factor_column(factor, own): word for factor, word in words.items()}},
             {name: values.get(name) for name in _COLUMNS} | {f"tuned {name}": settings.get(name) for name in tuned},
         )
 

@@ -19,7 +19,7 @@ prepare(document);
 
 function sort(table, body, original, header) {
   const orders = ["none", "ascending", "descending"];
-  if ("rising" in header.dataset || header.textContent.includes("↑")) orders.push(orders.splice(1, 1)[0]);
+  if ("bestIsHighest" in header.dataset || header.textContent.includes("↑")) orders.push(orders.splice(1, 1)[0]);
   const order = orders[(orders.indexOf(header.getAttribute("aria-sort") || "none") + 1) % 3];
   for (const other of table.querySelectorAll("th[aria-sort]")) other.removeAttribute("aria-sort");
   if (order !== "none") header.setAttribute("aria-sort", order);

@@ -210,14 +210,17 @@ def _in_words(states: Mapping[str, int]) -> str:
 def _table(table: Table, sweep: SweepRecord, id: str) -> dict[str, Any]:
     return {
         "id": id,
-        "scores": {**_sheet(scores(table)), "rising": [_rises(metric) for metric in table.layout.metrics]},
+        "scores": {
+            **_sheet(scores(table)),
+            "best_is_highest": [_best_is_highest(metric) for metric in table.layout.metrics],
+        },
         "figures": [*figures(table, sweep)],
         "listings": [_sheet(listing) for listing in listings(table, statistics=True, full=True)],
         "further": further(table),
     }
 
 
-def _rises(metric: Metric | None) -> bool:
+def _best_is_highest(metric: Metric | None) -> bool:
     """Whether the highest score of a column is the best."""
     return metric is not None and metric.direction is Direction.MAX
 
