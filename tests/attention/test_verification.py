@@ -229,7 +229,10 @@ def test_a_right_scheme_or_filter_holds(tmp_path, components, axis, source):
     ("source", "proposition"),
     [
         (LEARNED.format("return Twice.apply(self.rate) * distance"), "gradients are those of differences"),
-        (LEARNED.format("return self.rate * distance") + BY_PART.format(2), "both paths agree on long rows"),
+        (
+            LEARNED.format("return self.rate * distance") + BY_PART.format(2),
+            "is another thing than what it gives for the formula",
+        ),
         (LEARNED.format("return (300.0 - distance.abs()).sqrt()"), "both paths agree on long rows"),
         (LEARNED.format("return (query[..., :1] * 0 + 1000.3) * distance - 1000.1 * distance"), "half precision"),
         (ROTATED.format("torch.arange(len(place.positions))"), "not by its index"),

@@ -166,8 +166,7 @@ def _padded(module: KernelAttention, x: Tensor) -> Tensor:
 
 def _there_and_ahead(module: KernelAttention, x: Tensor) -> Tensor:
     ahead = torch.arange(x.size(1), device=x.device) + module.memory_length + _PADDING
-    # Positions of each row, as an attention between two modalities has them.
-    return torch.stack([module(x), module(x, query_positions=ahead.expand(x.size(0), -1))])
+    return torch.stack([module(x), module(x, query_positions=ahead)])
 
 
 @torch.no_grad()

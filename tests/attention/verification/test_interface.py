@@ -352,12 +352,6 @@ def test_a_right_class_has_every_property(base, body):
     assert [finding for finding in findings_of(type("Mine", (base,), body), "cpu") if not finding.holds] == []
 
 
-def test_positions_of_each_row_are_no_positions_of_each_head():
-    slope = {"log_weight": lambda self, query, at_query, at_key: -0.1 * at_key.positions.abs().unsqueeze(-2)}
-    with pytest.raises(RuntimeError):
-        list(findings_of(type("Mine", (PositionScheme,), slope), "cpu"))
-
-
 def test_an_encoder_may_read_later_tokens():
     kind, attention = attention_with(FilterFunction, {"visible": near, "sees_later": True}, reach="both")
     check_components(attention, tokens(), past=False, classes=[kind])

@@ -164,4 +164,4 @@ def test_any_scores_are_answers_to_claims_in_every_format(scores: list[list[tupl
             drawn(TextSheet(listing))
             sheet_to_markdown(listing)
             sheet_to_latex(listing)
-    assert "".join(claims_to_html([(paper, answer)], ""))
+    assert "".join(claims_to_html([(paper, answer)], "", ""))
