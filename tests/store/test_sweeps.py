@@ -129,7 +129,7 @@ def test_runs_that_another_sweep_plans_or_has_planned_stay(database: Database, s
     sweeps.remove(database, sweeps.removal(database, sweep_id, results=True), results=True)
     assert {row.id for row in rows(database, run)} == others
     assert {row.run_id for row in rows(database, metric)} == others
-    assert len(rows(database, cell)) == 1 and len(rows(database, sweep)) == 1 and len(rows(database, plan)) == 1
+    assert len(rows(database, cell)) == 1 and len(rows(database, sweep)) == 1 and len(rows(database, plan)) == 2
 
 
 def test_what_changed_since_somebody_agreed_is_not_removed(database: Database, sweep_id: int):
