@@ -93,8 +93,8 @@ def _record(address: str, run: int) -> bool:
         return evaluations.record(opened, run, MADE)
 
 
-def test_what_a_sweep_asks_for_is_kept_with_its_grid(database, sweep_id):
+def test_what_a_sweep_asks_for_is_kept_with_its_grid(database, sweep_id, plan_of):
     asked = AskedEvaluation("longer", EvaluationSettings(length=128))
     evaluations.ask_for(database, sweep_id, Plan("a", (), (), evaluations=(asked,)))
-    grid = reading.load_sweep(database).grid
-    assert grid == {"tables": [], "evaluations": [{"name": "longer", "settings": {"length": 128}}]}
+    asked_for = [{"name": "longer", "settings": {"length": 128}}]
+    assert reading.load_sweep(database).grid == {**plan_of().grid, "evaluations": asked_for}
