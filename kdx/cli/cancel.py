@@ -12,7 +12,7 @@ from kdx.slurm import cluster
 from kdx.slurm.cluster import Job
 from kdx.store import claims
 from kdx.store.find import sweep_named
-from kdx.store.reading import is_searching, planned_too
+from kdx.store.reading import planned_too, searching
 from kdx.store.records import OVER, RunState
 
 
@@ -40,7 +40,7 @@ def cancel(words: ChosenRuns, context: Answering) -> None:
             if named.whole:
                 sweep_id = sweep_named(database, named.sweep)
                 of_sweep = submitted(database).get(sweep_id, ())
-                if is_searching(database, sweep_id):
+                if searching(database, [sweep_id]):
                     status = context.command("status", named.sweep)
                     search = f"its search continues until its process is ended, which {status} names"
                 jobs = [job for each in of_sweep for job in each.queued or ()]

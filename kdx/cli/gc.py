@@ -16,7 +16,7 @@ from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.run_files.retention import Retention, RetentionRule, removable, rules_of
 from kdx.slurm.submission import Submission, files_of, remove_empty
 from kdx.store.database import Database, open_database
-from kdx.store.reading import inventory, is_searching, load_sweep, names, sweeps
+from kdx.store.reading import inventory, load_sweep, names, searching, sweeps
 from kdx.store.records import OVER
 
 _OPTION = {
@@ -87,8 +87,9 @@ def _over(database: Database) -> Iterator[Submission]:
     if not submissions:
         return
     unfinished = {sweep.id for sweep in sweeps(database) if set(sweep.counts) - OVER}
+    unfinished |= searching(database, submissions)
     for sweep_id, of_sweep in submissions.items():
-        if sweep_id not in unfinished and not is_searching(database, sweep_id):
+        if sweep_id not in unfinished:
             # Where Slurm does not answer, it is unknown whether they have left it.
             yield from (each.submission for each in of_sweep if each.queued is not None and not each.queued)
 

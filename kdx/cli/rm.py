@@ -14,7 +14,7 @@ from kdx.errors import KdxError
 from kdx.run_files.files import files_beside, listing_of, remove
 from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.store import sweeps
-from kdx.store.reading import is_searching
+from kdx.store.reading import searching
 
 
 def rm(
@@ -38,7 +38,7 @@ def rm(
         removal = sweeps.removal(database, known.id, results=runs)
         if removal.running:
             hint = f"{context.command('cancel', name)} stops what runs"
-            if is_searching(database, known.id):
+            if searching(database, [known.id]):
                 hint = f"end the process that searches, which {context.command('status', name)} names"
             problem = f"sweep `{name}` is still computed: {numbers_of('run', removal.running)}"
             raise KdxError(problem, place=context.db, hint=hint)

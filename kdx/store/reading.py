@@ -183,10 +183,11 @@ def searches_of_sweeps(
     return {sweep_id: tuple(records_of_sweep) for sweep_id, records_of_sweep in searches.items()}
 
 
-def is_searching(database: Database, sweep_id: int) -> bool:
-    """Return whether a search that a sweep asks for has trials left."""
+def searching(database: Database, sweep_ids: Collection[int]) -> set[int]:
+    """Return those of these sweeps that ask for a search which has trials left."""
     with database.read() as connection:
-        return any(search.left for search in searches_of_sweeps(connection, [sweep_id]).get(sweep_id, ()))
+        of_sweeps = searches_of_sweeps(connection, sweep_ids)
+    return {sweep_id for sweep_id, searches in of_sweeps.items() if any(search.left for search in searches)}
 
 
 def searches_that_tried(database: Database, cell_id: str) -> tuple[SearchRecord, ...]:

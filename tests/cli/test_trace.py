@@ -78,6 +78,10 @@ def test_a_number_is_told_with_its_runs_and_how_to_compute_it_again(runs):
     )
 
 
+def test_a_grid_is_printed_by_itself(runs):
+    assert refused("trace", "tiny", "translation", "--grid", "--json").hint == "--json has the grid too"
+
+
 def test_its_grid_makes_the_same_cell_with_the_same_seeds(runs, folder):
     (folder / "again.yaml").write_text(typed("trace", "tiny", "translation", "--grid").stdout)
     plan = load_grid("again.yaml")

@@ -256,3 +256,10 @@ def test_a_file_lies_where_its_word_says():
 def test_what_somebody_wrote_into_a_database_leads_nowhere_else(word, sources):
     with pytest.raises(KdxError, match="is not the source that its cells were made with"):
         laid_out([recorded(word, next(iter(sources)), sources)])
+
+
+def test_a_base_class_that_is_not_imported_by_its_name_is_asked_for(tmp_path):
+    source = "from kdx.attention import interfaces\nclass Mine(interfaces.PositionScheme):\n    pass\n"
+    (tmp_path / "mine.py").write_text(source)
+    with pytest.raises(KdxError, match="has no base class of kdx that can be read"):
+        find_any("mine.py:Mine", tmp_path)

@@ -151,7 +151,7 @@ def _in_one_pass(module: KernelAttention, x: Tensor) -> Tensor:
     return module(x, query_positions=torch.arange(x.size(1), device=x.device))[:, module.memory_length :]
 
 
-def _with_padding(module: KernelAttention, x: Tensor, *, left: bool = False) -> Tensor:
+def _padded(module: KernelAttention, x: Tensor, *, left: bool = False) -> Tensor:
     padding = draw(str(x.device), x.size(0), _PADDING, x.size(-1), seed=7).to(x.dtype)
     parts = [(padding, True), (x, False)] if left else [(x, False), (padding, True)]
     hidden = torch.cat([torch.full(part.shape[:2], hides, device=x.device) for part, hides in parts], 1)
@@ -159,14 +159,13 @@ def _with_padding(module: KernelAttention, x: Tensor, *, left: bool = False) -> 
     return output[:, _PADDING:] if left else output[:, : x.size(1)]
 
 
-def _padded(module: KernelAttention, x: Tensor) -> Tensor:
-    """Return the output with padding on the right and, moved by as many positions, on the left: (2, B, T, M)."""
-    return torch.stack([_with_padding(module, x), _with_padding(module, x, left=True)])
+def _padded_on_the_left(module: KernelAttention, x: Tensor) -> Tensor:
+    return _padded(module, x, left=True)
 
 
-def _there_and_ahead(module: KernelAttention, x: Tensor) -> Tensor:
-    ahead = torch.arange(x.size(1), device=x.device) + module.memory_length + _PADDING
-    return torch.stack([module(x), module(x, query_positions=ahead)])
+def _ahead(module: KernelAttention, x: Tensor) -> Tensor:
+    """Return the output with tokens moved by as many positions as there is padding."""
+    return module(x, query_positions=torch.arange(x.size(1), device=x.device) + module.memory_length + _PADDING)
 
 
 @torch.no_grad()
@@ -352,19 +351,10 @@ PROPERTIES = (
         (_after_memory, _in_one_pass),
         causal=True,
     ),
-    # A property of its own, since a mixer, which is rehearsed too, need not take positions.
-    Property(
-        "padding on the right changes nothing",
-        _HIDDEN,
-        (_with_padding, _in_one_call),
-        rehearsed=True,
-    ),
+    Property("padding on the right changes nothing", _HIDDEN, (_padded, _in_one_call), rehearsed=True),
     Property("the path of long rows agrees", _OTHER_PATH, (_as_long_rows, _literal), rehearsed=True, paths=True),
-    Property(
-        "padding changes nothing",
-        _HIDDEN,
-        (_padded, _there_and_ahead),
-    ),
+    # It is not rehearsed, since a mixer need not take positions.
+    Property("padding on the left changes nothing", _HIDDEN, (_padded_on_the_left, _ahead)),
     Property(
         "half precision",
         "in bf16 it loses more digits than its inputs do; see kdx.attention.interfaces.upcast",

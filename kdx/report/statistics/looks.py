@@ -91,9 +91,9 @@ def _any_look(first: int, last: int, level: float, sides: int) -> float:
     for n in range(first, last + 1):
         own = level * (n / last) ** _EXPONENT
         t = -float(special.stdtrit(n - 1, own / sides))
-        bound = t / sqrt(n - 1 + t * t)
-        if bound <= 0:
+        if t <= 0:
             return 1.0
+        bound = t / sqrt(n - 1 + t * t)
         if n == first:
             crossed, within = own, _first(n)
         else:
