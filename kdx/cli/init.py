@@ -13,6 +13,7 @@ from kdx.cli.wording import count_of
 from kdx.errors import KdxError, did_you_mean, of_the_machine
 from kdx.files import filling, give_name
 from kdx.grid import shipped
+from kdx.grid.extends import extended
 from kdx.shell import kdx_command
 
 FIRST = "quickstart"
@@ -22,7 +23,10 @@ FIRST = "quickstart"
 def init(
     folder: Annotated[str, typer.Argument(help="The folder to copy them to.")] = "experiments",
     grids: Annotated[
-        list[str] | None, typer.Option("--grid", autocompletion=completion.grids, help="Only this grid; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--grid", autocompletion=completion.grids, help="Only this grid, with those that it extends; repeatable."
+        ),
     ] = None,
 ) -> None:
     """Copy the shipped grids into a folder. Existing files stay as they are.
@@ -33,7 +37,11 @@ def init(
     for name in grids or ():
         if name not in known:
             raise KdxError(f"no shipped grid `{name}`", allowed=known, hint=did_you_mean(name, known))
-    targets = {name: Path(folder) / f"{name}.yaml" for name in grids or known}
+    texts: dict[Path, str] = {}
+    for name in grids or ():
+        extended(shipped.find(name), [], texts)
+    by_file = {shipped.find(name).resolve(): name for name in known}
+    targets = {name: Path(folder) / f"{name}.yaml" for name in [by_file[file.resolve()] for file in texts] or known}
     copied = 0
     for name, target in targets.items():
         try:

@@ -122,11 +122,12 @@ def _named(axis: str, choices: Node, task: Node | None, faults: list[KdxError]) 
     return Dimension(axis, tuple(bundles))
 
 
-def _factor(name: str, axes: Node, faults: list[KdxError]) -> Iterator[Dimension]:
+def _factor(name: str, axes: Node, faults: list[KdxError], repeats: bool = False) -> Iterator[Dimension]:
     """Yield the axis over one factor, from the list or the range of its choices; none if there is no such factor.
 
     Args:
         axes: the mapping that has it.
+        repeats: whether a choice may stand twice.
     """
     choices = axes.value[name]
     if name not in factors():
@@ -150,7 +151,7 @@ def _factor(name: str, axes: Node, faults: list[KdxError]) -> Iterator[Dimension
             problem, allowed = f"`{shortened(label)}` has {len(label):,} characters", f"at most {LONGEST_KEY}"
             hint = "give it a name: an axis may be a mapping of named choices"
             faults.append(KdxError(problem, place=choice.place, allowed=allowed, hint=hint))
-        if plain_number(label) in seen:
+        if plain_number(label) in seen and not repeats:
             problem = f"`{shortened(label)}` stands twice on axis `{name}`"
             faults.append(KdxError(problem, place=choice.place, hint="keep one of them"))
         seen.add(plain_number(label))
@@ -160,22 +161,21 @@ def _factor(name: str, axes: Node, faults: list[KdxError]) -> Iterator[Dimension
 
 def _zipped(node: Node, faults: list[KdxError]) -> Iterator[Dimension]:
     """Yield the axis of factors that vary together: the first choice of each, then the second, and so on."""
-    columns = [column for name in node.value for column in _factor(name, node, faults)]
+    columns = [column for name in node.value for column in _factor(name, node, faults, repeats=True)]
     lengths = {column.name: len(column.bundles) for column in columns}
     if len(set(lengths.values())) > 1:
         problem = f"a zip of unequal lengths: {', '.join(f'{name} has {count}' for name, count in lengths.items())}"
         faults.append(KdxError(problem, place=node.place, allowed="the same number of each"))
         return
-    yield Dimension(
-        columns[0].name,
-        tuple(
-            Bundle(
-                {name: label for bundle in together for name, label in bundle.labels.items()},
-                reduce(Node.overlaid, (bundle.settings for bundle in together)),
-            )
-            for together in zip(*(column.bundles for column in columns), strict=True)
-        ),
-    )
+    bundles: list[Bundle] = []
+    for together in zip(*(column.bundles for column in columns), strict=True):
+        labels = {name: label for bundle in together for name, label in bundle.labels.items()}
+        if any(bundle.labels == labels for bundle in bundles):
+            problem = f"{', '.join(f'{name} {label}' for name, label in labels.items())} stand together twice in a zip"
+            place = together[0].settings.at(tuple(columns[0].name.split(".")))
+            faults.append(KdxError(problem, place=place, hint="keep one of them"))
+        bundles.append(Bundle(labels, reduce(Node.overlaid, (bundle.settings for bundle in together))))
+    yield Dimension(columns[0].name, tuple(bundles))
 
 
 def _refuse_twice(dimensions: Sequence[Dimension], node: Node, faults: list[KdxError]) -> None:

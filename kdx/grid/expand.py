@@ -27,6 +27,7 @@ from kdx.tasks.corpora import DIFFICULTIES
 
 MOST_LOOKED_AT = 20_000
 """Largest number of faults, repeated ones included; after them the other cells are not checked."""
+_UNWRITTEN = "a condition sees what the grid writes; name the key that this one follows from, such as `position`"
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,8 @@ class Condition:
                 typos = True
                 problem = f"no combination has {factor} = {shortened(word)}"
                 place = self.node.at((factor,))
-                yield KdxError(problem, place=place, allowed=known, hint=did_you_mean(word, known))
+                unwritten = _UNWRITTEN if known == ("none",) else None
+                yield KdxError(problem, place=place, allowed=known, hint=did_you_mean(word, known) or unwritten)
         if self.unless is not None:
             yield from self.unless.faults()
         if not typos and not self.held:

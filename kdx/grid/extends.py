@@ -13,7 +13,7 @@ from kdx.grid.source import LARGEST_FILE, NOTHING_SET, Node, at_path, no_value, 
 from kdx.grid.synonyms import did_you_mean
 
 ENTRIES = frozenset(
-    {"tasks", "grids", "axes", "zip", "approaches", "exclude", "overrides", "evaluations", "tune", "tables"}
+    {"tasks", "grids", "axes", "zip", "approaches", "layers", "exclude", "overrides", "evaluations", "tune", "tables"}
 )
 """Keys of a grid that null takes out of one that it extends, and so it does their entries."""
 
@@ -139,7 +139,8 @@ def set_values(given: Sequence[str], faults: list[KdxError]) -> tuple[Node, Node
         known = factors() if first in settings() else (*factors(), *_OF_A_GRID)
         if first in _OF_A_GRID:
             # A factor, of an axis or of a search, is one key, dots and all.
-            at = {"axes": 0, "tune": 1}.get(first, len(rest))
+            axes_of_part = first in ("tasks", "grids") and rest[1:2] == ["axes"]
+            at = 2 if axes_of_part else {"axes": 0, "tune": 1}.get(first, len(rest))
             path = (first, *rest[:at], *filter(None, [".".join(rest[at:])]))
             grid = grid.overlaid(at_path(path, node))
         elif key in factors() or key in settings() or first in ("layers", "select"):

@@ -20,7 +20,7 @@ from kdx.grid.plan import Plan
 from kdx.grid.searches import with_searches
 from kdx.grid.seeds import SeedRule
 from kdx.grid.shipped import find
-from kdx.grid.source import Node, no_value
+from kdx.grid.source import NOTHING_SET, Node, no_value
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import placed_cells, read_tables, reads_evaluations
 from kdx.grid.tuning import Tune
@@ -40,13 +40,13 @@ def load_grid(grid: str | Path, *, most_runs: int = MOST_RUNS, given: Sequence[s
     path = find(grid)
     faults: list[KdxError] = []
     texts: dict[Path, str] = {}
-    root, on_top = _read(path, given, texts, faults)
+    root, of_grid, on_top = _read(path, given, texts, faults)
     file, root = _validated(root, path, faults)
     rule, seeds = (file.seeds, file.seeds.seeds) if isinstance(file.seeds, SeedRule) else (None, file.seeds)
     parts = [replace(part, on_top=on_top) for part in sub_grids(root, faults)]
     _refuse_too_many(root, parts, len(seeds), most_runs, faults)
     cells = cells_of(parts, faults)
-    faults.extend([*_overruled(parts, [fault.place for fault in faults])])
+    faults.extend([*_overruled(root, parts, [fault.place for fault in faults]), *_hidden(root, parts, of_grid)])
     plan = Plan(
         file.name or path.stem,
         tuple(cells),
@@ -75,8 +75,8 @@ def load_grid(grid: str | Path, *, most_runs: int = MOST_RUNS, given: Sequence[s
     return plan
 
 
-def _read(path: Path, given: Sequence[str], texts: dict[Path, str], faults: list[KdxError]) -> tuple[Node, Node]:
-    """Return the file over what it extends, under what the command line sets: in the grid itself, and in every cell."""
+def _read(path: Path, given: Sequence[str], texts: dict[Path, str], faults: list[KdxError]) -> tuple[Node, Node, Node]:
+    """Return the whole grid, and what of the command line it has, and what is laid over every cell."""
     of_grid, of_cells = set_values(given, [])
     root = without_removed(extended(path, faults, texts).overlaid(of_grid))
     if faults_of_components := find_components(root.overlaid(of_cells), GRID):
@@ -84,7 +84,7 @@ def _read(path: Path, given: Sequence[str], texts: dict[Path, str], faults: list
         raise by_place([*faults, *faults_of_components])
     # Now that the options of custom components are known.
     _, of_cells = set_values(given, faults)
-    return root, of_cells
+    return root, of_grid, of_cells
 
 
 def _validated(root: Node, path: Path, faults: list[KdxError]) -> tuple[GridFile, Node]:
@@ -124,7 +124,7 @@ def _refuse_too_many(root: Node, parts: Sequence[SubGrid], seeds: int, most_runs
         raise by_place(faults)
 
 
-def _overruled(parts: Sequence[SubGrid], wrong: Sequence[Place | str | None]) -> Iterator[KdxError]:
+def _overruled(root: Node, parts: Sequence[SubGrid], wrong: Sequence[Place | str | None]) -> Iterator[KdxError]:
     """Yield a fault for each axis over a factor that the command line sets: the axis would be without effect.
 
     Args:
@@ -133,8 +133,44 @@ def _overruled(parts: Sequence[SubGrid], wrong: Sequence[Place | str | None]) ->
     for name, on_top in {name: part.on_top for part in parts for name in part.axes}.items():
         if (node := on_top.inner(name.split("."))) is not None:
             choice = "CHOICE" if node.place in wrong else shortened(node)
-            hint = f"--set axes.{name}=[{choice}] takes one choice"
+            paths = [(*path, "axes", name) for path in (*_paths_of_parts(root), ())]
+            axis = next((".".join(path) for path in paths if root.inner(path) is not None), None)
+            if axis is not None:
+                hint = f"--set {axis}=[{choice}] takes one choice"
+            else:
+                hint = "--set tasks.NAME=null takes a task out" if name == "task" else "change the zip in the file"
             yield KdxError(f"`{name}` varies on an axis", place=node.place, hint=hint)
+
+
+def _paths_of_parts(root: Node) -> Iterator[tuple[str, str]]:
+    """Yield the path of each of `tasks:` or `grids:`."""
+    for key in ("tasks", "grids"):
+        yield from ((key, name) for name in (root.value[key].value if key in root.value else ()))
+
+
+def _hidden(root: Node, parts: Sequence[SubGrid], of_grid: Node) -> Iterator[KdxError]:
+    """Yield a fault for each key that the command line sets for all sub-grids or choices where these have their own."""
+    shared = of_grid.only(SUB_GRID)
+    for path in _paths_of_parts(root):
+        for hidden in dict.fromkeys(_in_both(shared, root.inner(path) or NOTHING_SET)):
+            key, place = ".".join(hidden), shared.at(hidden)
+            hint = f"--set {'.'.join(path)}.{key}=…"
+            yield KdxError(f"{'.'.join(path)} has its own `{key}`, which counts there", place=place, hint=hint)
+    dimensions = {each.name: each for part in parts for each in part.dimensions} if "preset" in shared.value else {}
+    for axis, dimension in dimensions.items():
+        if dimension.bundles and all(bundle.preset for bundle in dimension.bundles):
+            problem, hint = f"every choice of {axis} has its own `preset`, which counts there", "change those"
+            yield KdxError(problem, place=shared.at(("preset",)), hint=hint)
+
+
+def _in_both(lower: Node, upper: Node) -> Iterator[tuple[str, ...]]:
+    """Yield the paths, of at most two keys, of what `upper` hides in `lower`."""
+    for name in lower.value.keys() & upper.value.keys():
+        below, above = lower.value[name], upper.value[name]
+        if isinstance(below.value, dict) and isinstance(above.value, dict):
+            yield from ((name, *path[:1]) for path in _in_both(below, above))
+        else:
+            yield (name,)
 
 
 def _replaced(parts: Sequence[SubGrid]) -> Iterator[str]:

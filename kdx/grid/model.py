@@ -130,7 +130,10 @@ class Range(Section):
         if self.log is not None and first <= 0:
             raise refuse("", f"a logarithmic range from {first}", allowed="from a number above 0")
         if self.step is not None:
-            count = int((_decimal(last) - _decimal(first)) / _decimal(self.step)) + 1
+            span = _decimal(last) - _decimal(first)
+            if _decimal(self.step) > span:
+                raise refuse("step", f"a step of {self.step}", allowed=f"above 0, at most {span}")
+            count = int(span / _decimal(self.step)) + 1
             if count > MOST_NUMBERS:
                 raise refuse("step", f"{count:,} numbers in a range", allowed=f"at most {MOST_NUMBERS:,}")
         elif len(set(self.numbers)) < len(self.numbers):

@@ -8,7 +8,7 @@ import yaml
 
 from kdx.errors import KdxError
 from kdx.grid.cell_selector import lacks
-from kdx.grid.extends import extended, set_values
+from kdx.grid.extends import extended, set_values, without_removed
 from kdx.grid.field_types import as_list
 from kdx.grid.plan import Plan
 from kdx.grid.resolved_spec import ResolvedSpec
@@ -28,7 +28,7 @@ def tuned_grid(plan: Plan, file: Path) -> bytes:
         raise KdxError("the grid is of no file, and none can extend it")
     faults: list[KdxError] = []
     of_grid, of_cells = set_values(plan.given, faults)
-    root = extended(Path(plan.file), faults, {})
+    root = without_removed(extended(Path(plan.file), faults, {}).overlaid(of_grid))
     # A list of the extending grid replaces that of the other.
     overrides: list[dict[str, Any]] = as_list(root.value["overrides"].plain()) if "overrides" in root.value else []
     seen: dict[tuple[tuple[str, str], ...], str] = {}

@@ -8,6 +8,7 @@ from looked_after import typed
 
 from kdx.errors import KdxError
 from kdx.grid import shipped
+from kdx.grid.extends import extended
 
 
 def test_every_shipped_grid_is_copied_as_it_is(folder):
@@ -34,6 +35,13 @@ def test_only_those_named_are_copied_and_the_next_command_can_be_typed(folder):
     result = typed("init", "my grids", "--grid", "quickstart")
     assert result.stderr == "1 grid copied; next: kdx plan 'my grids/quickstart.yaml'\n"
     assert [path.name for path in (folder / "my grids").iterdir()] == ["quickstart.yaml"]
+
+
+def test_a_grid_comes_with_those_that_it_extends(folder):
+    result = typed("init", "mine", "--grid", "modern/tsai2019-table1-mini")
+    assert len(result.stdout.splitlines()) == 3
+    root = extended(folder / "mine" / "modern" / "tsai2019-table1-mini.yaml", [])
+    assert root.plain() == extended(shipped.find("modern/tsai2019-table1-mini"), []).plain()
 
 
 def test_a_grid_that_is_not_shipped_copies_nothing(folder):

@@ -53,6 +53,11 @@ def test_a_condition_knows_the_default_of_each_corpus(tmp_path):
     ]
 
 
+def test_a_value_may_stand_twice_in_a_zip(tmp_path):
+    plan = plan_of(tmp_path, "zip: {model.width: [64, 64, 128], model.inner: [128, 256, 256]}\n")
+    assert labels(plan) == [("64", "128"), ("64", "256"), ("128", "256")]
+
+
 def test_zipped_factors_vary_together(tmp_path):
     plan = plan_of(tmp_path, "zip:\n- {model.width: [64, 128], model.heads: [2, 4]}\naxes: {kernel: [rbf, linear]}\n")
     found = [(cell.spec.kernel, cell.spec.model.width, cell.spec.model.heads) for cell in plan.cells]

@@ -75,6 +75,22 @@ def test_it_may_replace_an_axis(grid):
     assert [(cell.spec.kernel, cell.spec.training.warmup) for cell in plan.cells] == [("cosine", 1), ("cosine", 2)]
 
 
+def test_it_reaches_an_axis_of_one_sub_grid(tmp_path):
+    file = tmp_path / "grid.yaml"
+    file.write_text(
+        "grids:\n  a: {axes: {training.steps: [10, 20]}}\n  b: {axes: {kernel: [rbf]}}\n" + TEXT[: TEXT.index("seeds")]
+    )
+    plan = load_grid(file, given=["grids.a.axes.training.steps=[30]"])
+    assert [cell.spec.training.steps for cell in plan.cells if cell.labels["grid"] == "a"] == [30]
+
+
+@pytest.mark.parametrize("removed", ["layers: {last: null}", "layers: null"])
+def test_null_removes_a_choice_of_layers_of_the_extended_grid(grid, removed):
+    grid.write_text(f"{TEXT}layers: {{last: {{kernel: cosine}}}}\n")
+    (grid.parent / "other.yaml").write_text(f"extends: grid.yaml\n{removed}\n")
+    assert not any(cell.spec.layers for cell in load_grid(grid.parent / "other.yaml").cells)
+
+
 def test_conditions_hold_of_what_is_set_and_are_no_typos_where_it_makes_them_idle(grid):
     conditional = "exclude: {norm: pre}\noverrides: {when: {kernel: rbf}, set: {training.warmup: 1}}\nnorm: pre\n"
     grid.write_text(TEXT[: TEXT.index("axes")] + conditional)

@@ -186,6 +186,14 @@ def test_what_was_set_on_the_command_line_is_in_it(tmp_path, axes):
     assert (tuned.seeds, tuned.description) == ((4, 5), "mine")
 
 
+def test_overrides_of_the_command_line_are_in_it(tmp_path):
+    plan = won(tmp_path, AXES[0], given=("overrides={when: {kernel: rbf}, set: {training.clip: 0.25}}",))
+    file = tmp_path / "tuned.yaml"
+    file.write_bytes(tuned_grid(plan, file))
+    assert [cell.id for cell in load_grid(file).cells] == [cell.id for cell in plan.cells]
+    assert 0.25 in {cell.spec.training.clip for cell in plan.cells}
+
+
 def test_a_plan_of_no_file_is_refused(tmp_path):
     with pytest.raises(KdxError, match="of no file"):
         tuned_grid(replace(won(tmp_path, AXES[0]), file=""), tmp_path / "tuned.yaml")
