@@ -33,6 +33,7 @@ from rich.console import Console
 
 from kdx.errors import KdxError, did_you_mean, packages_named, shortened
 from kdx.grid import load
+from kdx.grid.evaluations import EvaluationSettings
 from kdx.grid.plan import Plan
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.made_by import MadeBy
@@ -103,8 +104,7 @@ class _Record:
             hint, column = hints[each.name], cls.columns.get(each.name, each.name)
             if get_origin(hint) is Mapping:
                 keys = (key for record in records for key in getattr(record, each.name))
-                own = cls._own_columns()
-                types |= dict.fromkeys((factor_column(key, own) for key in keys), get_args(hint)[1] | None)
+                types |= dict.fromkeys((cls._column(each.name, key) for key in keys), get_args(hint)[1] | None)
             elif column is not None:
                 types[column] = hint
         return types
@@ -123,10 +123,15 @@ class _Record:
         for each in fields(self):
             value, column = getattr(self, each.name), self.columns.get(each.name, each.name)
             if isinstance(value, Mapping):
-                row |= {factor_column(key, self._own_columns()): inner for key, inner in value.items()}
+                row |= {self._column(each.name, key): inner for key, inner in value.items()}
             elif column is not None:
                 row[column] = value
         return row
+
+    @classmethod
+    def _column(cls, field_name: str, key: str) -> str:
+        """The column of a key of a mapping."""
+        return factor_column(key, cls._own_columns())
 
     @classmethod
     @cache
@@ -332,6 +337,12 @@ class RunEvaluation(_Record):
     """The largest number of tokens that a token was predicted from; None if no stream was read."""
     error: str | None
     """Why it failed, in one line."""
+
+    @classmethod
+    def _column(cls, field_name: str, key: str) -> str:
+        # An axis may be called as a setting is, such as `length`.
+        of_settings = EvaluationSettings.model_fields if field_name == "labels" else ()
+        return factor_column(key, {*cls._own_columns(), *of_settings})
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kdx
+from kdx.api import RunEvaluation
 from kdx.errors import DatabaseError, Faults, KdxError
 from kdx.report.writers.arrow import stream
 from kdx.store import claims, reading, recording
@@ -193,6 +194,13 @@ def test_what_reads_no_arrow_is_sent_to_the_method_instead_of_reading_something_
     for read in (pandas.DataFrame, numpy.asarray):
         with pytest.raises(KdxError, match=r"hint: \.to_pandas\(\) returns the data frame"):
             read(wanted(database=EXAMPLE))
+
+
+def test_an_axis_that_is_called_as_a_setting_of_evaluations_is_has_its_own_column():
+    made = RunEvaluation(1, {"length": "short"}, 0, "longer", {"length": 64}, {"loss": 1.0}, None, None)
+    row = made.row()
+    assert (row["factor length"], row["length"]) == ("short", 64)
+    assert set(RunEvaluation.types([made])) == set(row)
 
 
 def test_what_is_read_shows_itself_in_a_notebook_and_in_a_line():

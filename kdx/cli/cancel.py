@@ -6,7 +6,7 @@ from kdx.cli.named_runs import named_runs
 from kdx.cli.options import ChosenRuns
 from kdx.cli.slurm_jobs import submitted
 from kdx.cli.suggest import computing_options, retry, retry_runs
-from kdx.cli.wording import count_of
+from kdx.cli.wording import count_of, numbers_of
 from kdx.errors import KdxError
 from kdx.slurm import cluster
 from kdx.slurm.cluster import Job
@@ -34,6 +34,8 @@ def cancel(words: ChosenRuns, context: Answering) -> None:
         cancelled = claims.cancel(database, [run.id for run in named.runs])
         others = planned_too(database, cancelled, named.sweep) if named.sweep else {}
         jobs: list[Job] = []
+        unknown: list[str] = []
+        of_trials: set[int] = set()
         search = ""
         if named.sweep:
             again = retry(RunState.CANCELLED, named.sweep, computing_options(context, database, named.sweep))
@@ -44,8 +46,10 @@ def cancel(words: ChosenRuns, context: Answering) -> None:
                     status = context.command("status", named.sweep)
                     search = f"its search continues until its process is ended, which {status} names"
                 jobs = [job for each in of_sweep for job in each.queued or ()]
+                unknown = sorted({str(each.submission.array) for each in of_sweep if each.queued is None})
         else:
-            again = retry_runs(context, database, list(cancelled))
+            of_trials = {run.id for run in named.runs if run.search_id is not None} & cancelled.keys()
+            again = retry_runs(context, database, [id for id in cancelled if id not in of_trials])
     refused: KdxError | None = None
     try:
         cluster.cancel(sorted({job.array for job in jobs}))
@@ -61,11 +65,16 @@ def cancel(words: ChosenRuns, context: Answering) -> None:
     if cancelled:
         running = sum(cancelled.values())
         at_work = f", {running} of them running" if running else ""
-        say(f"cancelled {count_of(len(cancelled), 'run')}{at_work}; take up again with: {again}")
+        retried = f"; take up again with: {again}" if cancelled.keys() - of_trials else ""
+        say(f"cancelled {count_of(len(cancelled), 'run')}{at_work}{retried}")
+        if of_trials:
+            say(f"a search counts {numbers_of('run', sorted(of_trials))} as over")
         if search:
             say(search)
     else:
         say(f"nothing was cancelled: {search or 'every one of these runs is over'}")
+    if unknown:
+        say(f"note: Slurm does not answer here; what is left of its jobs ends with: scancel {' '.join(unknown)}")
     for other, shared in others.items():
         say(f"{count_of(shared, 'run')} of sweep `{other}` too")
     if refused:

@@ -90,7 +90,7 @@ def check(
             raise KdxError(f"there is no number of kdx in {what}", place=file, hint=hint)
         of_others = not_of_kdx(files, [*titles, *(each.name for each in in_file)])
         nothing = [f"there is no number of kdx in {_few(without, 'file')}"] if 0 < len(without) < len(read) else []
-        if table is not None and table not in (there := [each.name for each in in_file]):
+        if table is not None and table not in (there := [each.name for each in parts]):
             raise KdxError(f"there is no table `{table}`", place=file, allowed=list(dict.fromkeys(there)))
         reports: dict[MadeBy, LoadedReport] = {}
         made: list[tuple[FoundTable | Quoted, MadeBy, LoadedReport]] = []

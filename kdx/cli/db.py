@@ -15,7 +15,7 @@ from kdx.cli.console import FOUND, out, out_json, say
 from kdx.cli.context import Answering, InDatabase
 from kdx.cli.group import group_of
 from kdx.cli.wording import count_of, size
-from kdx.run_files.folder_ownership import refuse_stranger
+from kdx.run_files.folder_ownership import is_strange, refuse_stranger, take
 from kdx.run_files.imported import Brought, bring
 from kdx.sanitize import sanitize_lines
 from kdx.shell import shell_word
@@ -103,6 +103,8 @@ def _bring(source: str, target: str, imported: Imported, copy: bool) -> Brought:
         with open_database(source, write=False) as opened:
             refuse_stranger(opened)
     with open_database(target, write=True) as database:
+        if imported.folders and is_strange(database) and (moved := take(database)):
+            say(f"note: {moved}")
         return bring(database, imported.folders, copy=copy)
 
 

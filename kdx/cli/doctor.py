@@ -217,4 +217,4 @@ def _closing(findings: Sequence[Finding], mended: Collection[Finding], context: 
     if not mended and any(each.repair for each in findings):
         return f"{counts}; next: {context.command('doctor', options=' --fix')}"
     left = len(findings) - len(mended)
-    return f"{counts}; kdx cannot mend {'it' if len(findings) == 1 else 'the rest'}" if left else counts
+    return f"{counts}; kdx cannot mend {'the rest' if mended else 'it' if left == 1 else 'them'}" if left else counts

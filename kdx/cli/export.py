@@ -124,7 +124,7 @@ def export(
     if components:
         say(f"exported the sources of the components of {record.name}; nothing of them was run")
     else:
-        counts = f"{count_of(tables['cells'].count, 'cell')} and {count_of(tables['runs'].count, 'run')}"
+        counts = f"{count_of(len(record.distinct_cells), 'cell')} and {count_of(tables['runs'].count, 'run')}"
         say(f"exported {counts} of {record.name}, {len(selected)} of them selected")
 
 

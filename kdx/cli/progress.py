@@ -111,7 +111,7 @@ class Lines:
             over = sum(states[state] for state in OVER)
             had = f", {over} already over" if over else ""
             to_make = self.evaluations.get("to make", 0)
-            lacking = f"; {to_make} evaluations of completed runs to make" if to_make else ""
+            lacking = f"; {count_of(to_make, 'evaluation')} of completed runs to make" if to_make else ""
             rule = f", {self.plan.seed_rule}" if self.plan.seed_rule else ""
             self.note(f"{self.plan.name}: {count_of(len(decisions), 'run')}{rule}{had}{lacking}")
 
@@ -133,9 +133,9 @@ class Lines:
     def whole_in_words(self) -> str:
         """Return how far the sweep is, in runs or in trials."""
         if self.search is not None:
-            return f"{self.search.asked:,} trials, {self.search.ended:,} of them over"
+            return f"{count_of(self.search.asked, 'trial')}, {self.search.ended:,} of them over"
         over = sum(self.counts.get(state.value, 0) for state in OVER)
-        return f"{over} of {self.total} runs over"
+        return f"{over:,} of {count_of(self.total, 'run')} over"
 
     def now(self) -> str:
         """Return how far the sweep is, and its active runs, in one line."""
@@ -158,6 +158,9 @@ class Lines:
         self.steps.pop(run.key, None)
         self.decisions.pop(run.key, None)
         self._moves(RunState.RUNNING, record.state)
+        if record.state in (RunState.RUNNING, RunState.PENDING):
+            self.note(f"another kdx has {run_name(run)} now")
+            return
         self.ended_here[record.id] = record.state
         if record.state in FINAL:
             self.seconds.append(took)
@@ -176,8 +179,8 @@ class Lines:
     def evaluated(self, run: PlannedRun, missing: int, problem: str | None) -> None:
         """Write how making the evaluations of a run ended."""
         took = time.monotonic() - self.running.pop(run.key, time.monotonic())
-        left = f", {missing} evaluations are left" if missing else ""
-        reason = f": its process {problem}" if problem else ""
+        left = f", {count_of(missing, 'evaluation')} left" if missing else ""
+        reason = f"; its process: {problem}" if problem else ""
         self.note(f"evaluated {run_name(run)}{left}{reason} ({took:.0f} s)")
 
     def host_lost(self, problem: str) -> None:

@@ -66,11 +66,13 @@ def report(
             "--against", metavar="PAPER", help="Compare with published values: a paper, such as tsai2019, or a file."
         ),
     ] = None,
-    statistics: Annotated[bool, typer.Option("--statistics", help="Add all statistics and differences.")] = False,
+    statistics: Annotated[
+        bool, typer.Option("--statistics", help="Add all statistics and differences; a page and CSV have them.")
+    ] = False,
     paired_ar: Annotated[
         bool, typer.Option("--paired-ar", help="Compare BLEU by approximate randomisation, as sacrebleu's --paired-ar.")
     ] = False,
-    notes: Annotated[Notes, typer.Option("--notes", help="The notes below a table.")] = Notes.SHORT,
+    notes: Annotated[Notes, typer.Option("--notes", help="The notes below a table; a page has all.")] = Notes.SHORT,
     attention: Annotated[
         list[str] | None,
         typer.Option("--attention", metavar="RUN:LINE", help="Draw a run's attention on the page, as it reads a line."),

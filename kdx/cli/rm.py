@@ -42,7 +42,7 @@ def rm(
                 hint = f"end the process that searches, which {context.command('status', name)} names"
             problem = f"sweep `{name}` is still computed: {numbers_of('run', removal.running)}"
             raise KdxError(problem, place=context.db, hint=hint)
-        if runs:
+        if removal.runs:
             refuse_stranger(database)
         files = files_beside(database.location)
         listed = [file for *_, folder in removal.runs for file in listing_of(files, folder)]

@@ -179,6 +179,8 @@ class Runner:
         of_this_machine = ("KDX_DEVICES", "CUDA_VISIBLE_DEVICES")
         environment = {name: value for name, value in os.environ.items() if name not in of_this_machine}
         environment["KDX_DB"] = _from_anywhere(context.db)
+        if data := environment.get("KDX_DATA"):
+            environment["KDX_DATA"] = str(Path(data).expanduser().absolute())
         again = kdx_command("resume", plan.name, options=f" --slurm{computing_options(context, database, plan.name)}")
         done = submit(files, sweep, slurm, jobs, words, environment, again, components)
         runs = "a search" if plan.searched else count_of(left, "run")
@@ -282,7 +284,7 @@ def winner_lines(search: Searching) -> Iterator[str]:
         ended = ", ".join(f"{count} {state}" for state, count in Counter(trial.state for trial in trials).items())
         best = search.winner(cell.search.id)
         if best is None:
-            yield f"{choices}: no winner of {len(trials)} trials ({ended})"
+            yield f"{choices}: no winner of {count_of(len(trials), 'trial')} ({ended})"
             continue
         settings = ", ".join(f"{name} {value}" for name, value in best.parameters.items())
         metric = cell.spec.selection[0]

@@ -154,7 +154,8 @@ class Pages:
     def _claims(self, database: Database, name: str, *, whole: bool) -> str:
         part, made = self._part(f"claims {name}", database, name, self._verdicts, whole=whole)
         links = [*_LINKS, (name, _address("sweep", name))]
-        return live_page(f"Claims, by the runs of {name}", links, report=part, made=made)
+        lead = "No paper that comes with kdx has a claim that these runs test." if whole and not part else ""
+        return live_page(f"Claims, by the runs of {name}", links, lead=lead, report=part, made=made)
 
     def _run(self, database: Database, run_id: int, *, whole: bool) -> str:
         shown = shown_run(database, run_id)

@@ -13,7 +13,7 @@ from kdx.cli.console import out, say, table
 from kdx.cli.context import Answering, Context
 from kdx.cli.named_runs import RunView, chosen, is_grid_file, known_sweep, run_view
 from kdx.cli.shown import Panel, Shown, fact_lines, shown_run, yaml_lines
-from kdx.cli.wording import count_of, counts_of, notes_in_words, numbers_of, shown_score, time_in_words
+from kdx.cli.wording import NOT_NEEDED, count_of, counts_of, notes_in_words, numbers_of, shown_score, time_in_words
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.cell_selector import word
 from kdx.grid.difference import varying
@@ -22,6 +22,7 @@ from kdx.report.figures.plot import NamedCurve, Plot, curves_plot
 from kdx.report.figures.text import MOST_SERIES, TextPlot
 from kdx.report.folder import write_new_file
 from kdx.report.selection.best_seed import selected_runs
+from kdx.report.wording import word_of
 from kdx.sanitize import sanitize, spelled_out
 from kdx.store import sweeps
 from kdx.store.database import Database
@@ -29,6 +30,7 @@ from kdx.store.find import CellFound, Found, RunFound, SweepFound, find
 from kdx.store.reading import curves_of, load_sweep, metric_names
 from kdx.store.records import CellRecord, PlanRecord, RunRecord, RunState
 from kdx.store.remarks import remarks
+from kdx.vocabulary import Split
 
 
 def show(
@@ -76,8 +78,9 @@ def show(
     if to is not None and to.suffix.lower() not in FORMATS:
         hint = did_you_mean(to.suffix.lower(), FORMATS) if to.suffix else f"such as {to.name}.svg"
         raise KdxError(f"--to `{to}` names no format that kdx draws", allowed=FORMATS, hint=hint)
-    conditions = [word for word in words or () if "=" in word]
-    metrics = [word for word in words or () if "=" not in word]
+    # A metric of a slice has an =, too: test/bleu/source-words=5-8.
+    metrics = [word for word in words or () if "=" not in word or word.partition("/")[0] in [*Split]]
+    conditions = [word for word in words or () if word not in metrics]
     draws = curves or to is not None
     if metrics and not draws:
         raise KdxError(f"`{metrics[0]}` is no condition", allowed="KEY=VALUE", hint="--curves draws a metric")
@@ -206,7 +209,13 @@ def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], co
     sweep, written = load_sweep(database, sweep_id), remarks(database)
     grid, planned = sweep.grid, sweep.distinct_cells
     newest = {run.key: run for run in sorted(sweep.runs, key=lambda run: (run.seed, run.generation))}
-    every = [run_view(run, planned[run.cell_id].labels, written) for run in newest.values()]
+    why: Mapping[int, str] = {}
+    if "seed_rule" in grid:
+        # Only these wait for the tables of the report.
+        from kdx.report.seeds_until import unneeded_runs
+
+        why = unneeded_runs(sweep)
+    every = [run_view(run, planned[run.cell_id].labels, written, why.get(run.id)) for run in newest.values()]
     by_cell: dict[str, list[RunView]] = {}
     for view in chosen(every, conditions):
         by_cell.setdefault(view.record.cell_id, []).append(view)
@@ -265,9 +274,14 @@ def _panels(cells: Sequence[CellView]) -> list[Panel]:
     several = len(by_task) > 1
 
     def drawn(view: CellView, task: str) -> Iterator[tuple[str, RunRecord]]:
-        run = view.selected or next((run.record for run in view.runs if run.record.progress_step), None)
+        listed = [run.record for run in view.runs]
+        chosen = view.selected if view.selected in listed else None
+        run = chosen or next((run for run in listed if run.progress_step), None)
         if run is not None:
-            choices = [word for axis, word in view.cell.labels.items() if not several or (axis, word) != ("task", task)]
+            labels = {
+                axis: word for axis, word in view.cell.labels.items() if not several or (axis, word) != ("task", task)
+            }
+            choices = (word_of(axis, word) for axis, word in labels.items())
             yield " · ".join((f"run {run.id}", *choices, f"seed {run.seed}")), run
 
     return [
@@ -281,17 +295,18 @@ def _panels(cells: Sequence[CellView]) -> list[Panel]:
 
 
 def _facts(sweep: Mapping[str, Any], cells: Sequence[CellView]) -> dict[str, str]:
-    runs = [run.record for cell in cells for run in cell.runs]
+    views = [run for cell in cells for run in cell.runs]
     excluded: dict[str, list[int]] = {}
-    for run in runs:
-        if run.invalidated is not None:
-            excluded.setdefault(run.invalidated, []).append(run.id)
+    for view in views:
+        if view.record.invalidated is not None:
+            excluded.setdefault(view.record.invalidated, []).append(view.record.id)
+    counts = Counter(NOT_NEEDED if view.not_needed else view.record.state.value for view in views)
     return {
         "about": sweep["description"],
         "planned": f"{time_in_words(sweep['planned'])} UTC" + (f", by: {sweep['command']}" if sweep["command"] else ""),
         "grid": sweep["grid"] or "",
         "cells": f"{len(cells):,} with {count_of(len(sweep['seeds']), 'seed')} each",
-        "runs": counts_of(Counter(run.state.value for run in runs)) or "none",
+        "runs": counts_of(counts) or "none",
         "excluded": "; ".join(f"{numbers_of('run', ids)} ({why})" for why, ids in excluded.items()),
         "tags": " ".join(sweep["tags"]),
         "notes": notes_in_words(sweep["notes"]),

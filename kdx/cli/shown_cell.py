@@ -46,7 +46,8 @@ def shown_cell(database: Database, cell_id: str, conditions: Sequence[str]) -> S
     tried = [run for run in runs if run.search_id is not None]
     metric = Metric(spec.selection_metric, spec.selection_measure)
     searches = [cell for each in searches_that_tried(database, cell_id) if (cell := searched(each, metric))]
-    selected = best_seed(standing, spec.selection_direction)
+    every = standing_runs(run for run in details.runs if run.search_id is None)
+    selected = best_seed(every, spec.selection_direction)
     record = {
         "cell": details.id,
         "settings": spec.plain,

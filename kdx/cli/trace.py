@@ -39,7 +39,7 @@ def trace(
     sweep: Annotated[
         list[str] | None,
         sweep_option(
-            "A sweep, or its grid file; may be repeated. Default: the only one with this table, or the latest."
+            "A sweep, or its grid file; may be repeated. Default: the only one with this table, else the latest sweep."
         ),
     ] = None,
     tables: Tables = None,
@@ -89,7 +89,11 @@ def trace(
 def _no_table(table: str, sweep: str, known: list[str], grids: Mapping[str, Mapping[str, Any]]) -> KdxError:
     """The error for a missing table, which names a sweep that has it."""
     others = [name for name, tables in table_names(grids).items() if table in tables]
-    hint = f"sweep `{others[0]}` has it: --sweep {shell_word(others[0])}" if others else did_you_mean(table, known)
+    hint = did_you_mean(table, known)
+    if len(others) == 1:
+        hint = f"sweep `{others[0]}` has it: --sweep {shell_word(others[0])}"
+    elif others:
+        hint = f"several sweeps have it, name one with --sweep: {', '.join(others)}"
     return KdxError(f"sweep `{sweep}` has no table `{table}`", allowed=known, hint=hint)
 
 

@@ -7,6 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from kdx.metrics.decimals import rounded
+from kdx.report.wording import word_of
 from kdx.sanitize import sanitize
 from kdx.store.machine import machine
 from kdx.store.remarks import NoteRecord
@@ -61,7 +62,7 @@ def notes_in_words(notes: Sequence[NoteRecord]) -> str:
 
 def choices_of(labels: Mapping[str, str], task: str = "the cell") -> str:
     """Return the choice of a cell on each axis; `task` if there are no axes."""
-    return " · ".join(labels.values()) or task
+    return " · ".join(word_of(axis, word) for axis, word in labels.items()) or task
 
 
 def cell_name(cell: "PlannedCell") -> str:

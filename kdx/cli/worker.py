@@ -102,7 +102,8 @@ def worker(
     left |= {f"evaluations {state}": count for state, count in listener.evaluations.items() if state in _LEFT}
     if left or open_sweeps.incomplete or RunState.FAILED in ended:
         more = f"; not done: {counts_of(left)}" if left else ""
-        takes = "; --if-changed restart, or continue, takes those that were left to others" if listener.why_left else ""
+        still_left = any(decision.left for decision in listener.decisions.values())
+        takes = "; --if-changed restart, or continue, takes those that were left to others" if still_left else ""
         say(f"{summary}{more}{takes}; see {status}")
         raise typer.Exit(FAILED)
     say(f"{summary}; next: {context.command('report')}")

@@ -2,9 +2,12 @@
 
 from collections.abc import Container, Mapping
 from math import isfinite, isnan
+from typing import TYPE_CHECKING
 
 from kdx.metrics.decimals import rounded
-from kdx.report.statistics.metric import Metric
+
+if TYPE_CHECKING:
+    from kdx.report.statistics.metric import Metric
 
 LEVELS = " / "
 """Between the words of a nested header."""
@@ -17,7 +20,7 @@ def signed(value: float, metric: str) -> str:
     return _with_sign(value, rounded(abs(value), metric))
 
 
-def difference(value: float, metric: Metric) -> str:
+def difference(value: float, metric: "Metric") -> str:
     """A difference on the scale on which the metric is compared; perplexities are compared in nats."""
     if not metric.in_nats:
         return signed(value, metric.name)
@@ -25,7 +28,7 @@ def difference(value: float, metric: Metric) -> str:
     return _with_sign(value, text)
 
 
-def interval(bounds: tuple[float, float], metric: Metric | str) -> str:
+def interval(bounds: tuple[float, float], metric: "Metric | str") -> str:
     """An interval of scores, or of differences of a metric."""
     low, high = (rounded(bound, metric) if isinstance(metric, str) else difference(bound, metric) for bound in bounds)
     return f"{low} to {high}".replace("-", "−")

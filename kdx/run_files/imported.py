@@ -36,7 +36,7 @@ def bring(database: Database, folders: Sequence[Folder], *, copy: bool) -> Broug
         copy: whether to copy files.
 
     Raises:
-        DatabaseError: another database uses the folder of files.
+        DatabaseError: another database uses the folder of files, which KDX_FILES names.
         StorageError: a file cannot be read, does not match its checksum, or cannot be written.
     """
     target = files_beside(database.location)

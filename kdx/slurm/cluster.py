@@ -22,7 +22,7 @@ class Job:
     array: int
     """The id that sbatch gave for the array."""
     task: str
-    """Index in the array; several, such as `2-7`, if the tasks are not separate jobs yet."""
+    """Index in the array."""
     id: str
     """Id of the job for scancel and scontrol."""
     state: str

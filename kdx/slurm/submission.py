@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from kdx.errors import KdxError
 from kdx.files import write_whole
 from kdx.run_files.files import RunFile, translate_errors
 from kdx.slurm import cluster
@@ -98,7 +97,7 @@ def submit(
             options, sweep=sweep[1], folder=folder, source=source, jobs=jobs, words=words(folder / _COMPONENTS)
         )
         array = cluster.submit(command, {**environment, **job_environment(options, source=source, again=again)})
-    except KdxError:
+    except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     submission = Submission(sweep[0], array, jobs, time.time(), folder)

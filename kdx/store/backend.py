@@ -137,7 +137,7 @@ class Database(ABC):
         Args:
             alone: whether no other transaction writes meanwhile. Without it the database may run other such
                 transactions beside this one, so that a thousand workers do not wait for each other. Locks of rows alone
-                keep them apart, so each begins with an UPDATE of the row that decides whether it may write.
+                keep them apart, so each begins by locking the row that decides whether it may write.
 
         Raises:
             TransactionLostError: the connection was lost; see `persist`.

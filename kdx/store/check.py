@@ -48,7 +48,7 @@ class Checked:
 def check(database: Database) -> Checked:
     """Check what SQL promises of pages, tables, values and references; then JSON, numbers, cells and texts.
 
-    Commits of other processes wait until it is done.
+    On SQLite, commits of other processes wait until it is done.
     """
     faults: list[str] = []
     rows: dict[str, int] = {}

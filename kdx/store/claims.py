@@ -1,13 +1,13 @@
 """Claims of runs: which process has a run, for how long, and what happens when that process dies, or is to stop.
 
 A run is claimed by one UPDATE … RETURNING, which also gives the number of the attempt. Every transaction of the worker
-then begins with an UPDATE that matches (owner, attempt), see `held`; when it matches nothing, another process has the
+then begins by locking the row that matches (owner, attempt), see `held`; when nothing matches, another process has the
 run, and `Fenced` stops the worker before it writes anything. So a worker that hung past its lease cannot spoil the run
 that another one took over.
 
 Each of `claim`, `renew`, `abandon` and `cancel` is one transaction. All but `cancel` run beside those of other
-processes, since the row of the run keeps them apart: each begins with an UPDATE of it, which waits for whoever else
-changes it and then looks at what stands there. They do no harm when they are done twice, see
+processes, since the row of the run keeps them apart: each begins by locking it, which waits for whoever else changes
+it, and then looks at what stands there. They do no harm when they are done twice, see
 `kdx.store.backend.Database.persist`.
 """
 

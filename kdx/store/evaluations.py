@@ -11,7 +11,7 @@ from kdx.store.backend import insert_rows
 from kdx.store.components import keep
 from kdx.store.database import Database
 from kdx.store.reading import evaluations_where
-from kdx.store.recording import keep_once
+from kdx.store.recording import keep_once, storable
 from kdx.store.records import DocumentRecord, EvaluationRecord, RunState
 from kdx.store.schema import (
     LINE,
@@ -80,7 +80,7 @@ def _record(database: Database, run_id: int, made: Made) -> bool:
             "environment_id": keep_once(connection, database, environment, made.environment),
             "longest_context": made.longest_context,
             "definitions_id": keep_once(connection, database, definitions, made.definitions),
-            "error": made.error and made.error[:LINE],
+            "error": made.error and storable(made.error)[:LINE],
         }
         put = database.upsert(evaluation, ["run_id", "settings_id"], values, where=evaluation.c.error.is_not(None))
         put = put.values(run_id=run_id, settings_id=made.settings_id, **values)

@@ -222,7 +222,7 @@ class _Import:
             for some in _some(replaced):
                 self._writing.execute(delete(table).where(table.c.run_id.in_(some)))
         for own_id, row in replaced.items():
-            self._writing.execute(update(run).where(run.c.id == own_id).values(_without_id(row)))
+            self._writing.execute(update(run).where(run.c.id == own_id).values(_exact(_without_id(row))))
         self._rows["run"] += len(replaced)
         ids = self._add_numbered(run, new)
         self._came = {row["id"]: ids[row["id"]] for row in new if row["state"] in FINAL}

@@ -513,8 +513,8 @@ class RunWriter:
     ) -> None:
         """End the attempt, and leave the run in a state, with these columns of its row."""
         columns |= {"stalls": stalls_after(last_step, without_progress=0), "progress_step": progress_of(last_step)}
-        columns["error"] = error and _storable(error)[:LINE]
-        of_attempt: dict[str, Any] = {"traceback": traceback and _storable(traceback)[-TEXT:]}
+        columns["error"] = error and storable(error)[:LINE]
+        of_attempt: dict[str, Any] = {"traceback": traceback and storable(traceback)[-TEXT:]}
         if changes is not None:
             of_attempt["changes"] = changes
 
@@ -562,7 +562,7 @@ class RunWriter:
             into(self._open)
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """A text of an exception without what some databases do not keep: NUL, and surrogates without their other half."""
     return text.replace("\0", "\\x00").encode(errors="backslashreplace").decode()
 

@@ -384,10 +384,16 @@ class Supervisor:
             self.database.disconnect()
             if not self.host.start(self._work(running, decision, record), self.options.hang_after):
                 del self._active[record.id]
-                if attempt is not None:
-                    self._abandon(record.id, running, "the sweep was stopped before it began", stalled=False)
+                self._give_up(record.id, running, "the sweep was stopped before it began")
                 break
         self._left_to_start.put_back(without_gpu)
+
+    def _give_up(self, run_id: int, running: _Running, reason: str) -> None:
+        """End what a run's process had to do, for a reason that is no fault of its own."""
+        if running.attempt is None:
+            self.listener.evaluated(running.run, len(running.to_make), None)
+        else:
+            self._abandon(run_id, running, reason, stalled=False)
 
     def _may_start(self, decision: Decision) -> bool:
         """Return whether a run may be trained or evaluated here and now."""
@@ -542,8 +548,7 @@ class Supervisor:
         """Abandon the host's runs, which are started again unless that would not help."""
         for run_id, running in [*self._active.items()]:
             del self._active[run_id]
-            if running.attempt is not None:
-                self._abandon(run_id, running, lost.problem, stalled=False)  # no fault of theirs
+            self._give_up(run_id, running, lost.problem)
         if self._stopping is not None or self._trouble is not None:
             return
         if lost.final is not None:

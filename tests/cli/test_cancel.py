@@ -4,12 +4,14 @@ import json
 
 import pytest
 from grids import LONG
-from looked_after import claimed, completed, planned, refused, states, typed
+from looked_after import DB, claimed, completed, planned, refused, states, typed
 from waiting import wait_until
 
-from kdx.store import reading
+from kdx.store import reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
+from kdx.tune.search import Searching
+from tests.tune.searched import plan_of
 
 
 def test_all_that_is_not_over_is_cancelled():
@@ -56,6 +58,17 @@ def test_runs_that_other_sweeps_plan_too_are_told():
     assert json.loads(said.stdout)["planned_too"] == {"k2": 2}
     assert said.stderr.startswith("cancelled 2 runs; ")
     assert said.stderr.endswith("\n2 runs of sweep `k2` too\n")
+
+
+def test_a_run_of_a_trial_cannot_be_taken_up_again(tmp_path):
+    tuned = plan_of(tmp_path)
+    with open_database(DB, write=True, create=True) as database:
+        recording.register(database, tuned)
+        Searching(database, tuned).advance()
+        number = reading.inventory(database).runs[0].id
+    said = typed("cancel", str(number)).stderr
+    assert said == f"cancelled 1 run\na search counts run {number} as over\n"
+    assert "its search counts it as it ended" in refused("retry", str(number)).problem
 
 
 def test_what_is_over_or_not_there_is_refused():

@@ -153,6 +153,9 @@ def test_a_number_in_prose_is_compared_where_it_says_its_place(folder):
     Path("page.md").write_text(page)
     done = typed("check", "page.md")
     assert (done.stdout, done.exit_code, done.stderr) == ("", 0, "page.md: 3 numbers of tiny match sweep tiny\n")
+    assert typed("check", "page.md", "--table", "tiny").exit_code == 0
+    Path("page.md").write_text(f"{score['value']:.2f} <!-- {command} --sweep=tiny --db runs.db --full -->")
+    assert typed("check", "page.md").exit_code == 0
     Path("page.tex").write_text(f"It is {score['value']:.2f}% {command}\nor \\textbf{{9.9}}% {command} # mean\n")
     wrong = typed("check", "page.tex")
     assert wrong.exit_code == 5
@@ -169,6 +172,7 @@ def test_a_number_in_prose_is_compared_where_it_says_its_place(folder):
         ("kdx trace tiny exponential perplexity # median", "no figure `median`; allowed: score, mean, sd, n"),
         ('kdx trace tiny "exponential', "names no place of a table"),
         ("kdx trace a b c d", "names no place of a table"),
+        ("kdx trace tiny exponential --grid", "names no place of a table"),
     ],
 )
 def test_a_number_whose_place_is_not_there_is_not_compared(comment, why):

@@ -74,6 +74,15 @@ def test_each_event_is_one_line(capsys):
     assert listener.counts == {"failed": 1, "completed": 1, "diverged": 1}
 
 
+def test_a_run_that_another_process_took_over_has_not_ended_here(capsys):
+    listener = Lines(PLAN)
+    listener.decided(decided())
+    listener.started(FIRST, 1)
+    listener.ended(FIRST, record(FIRST, RunState.RUNNING))
+    assert capsys.readouterr().err.endswith("\nanother kdx has aaaaaaaa [b]rbf · seed 0 now\n")
+    assert listener.ended_here == {}
+
+
 def test_runs_that_are_left_to_others_are_told_once_for_each_reason(capsys):
     listener = Lines(None)
     left = [replace(each, left="device A → B") for each in decided()]

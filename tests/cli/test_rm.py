@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from kdx.cli import rm
 from kdx.cli.app import app
 from kdx.run_files.files import files_beside, folder_of
+from kdx.run_files.folder_ownership import NOTE
 from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.store.reading import load_sweep
@@ -52,6 +53,14 @@ def test_runs_of_another_sweep_stay_with_their_files():
     typed("rm", "other", "--runs", "--yes")
     assert inventory() == ([1, 2], ["one"])
     assert [names(run) for run in runs] == [["best.ckpt"], ["best.ckpt"], []]
+
+
+def test_files_of_another_database_are_not_removed():
+    (run,) = planned(1)
+    checkpoints(run).write("step", 5, {})
+    (files_beside(DB) / NOTE).write_text("0" * 32)
+    assert "another database" in str(refused("rm", "tiny", "--yes"))
+    assert names(run) == ["step.ckpt"]
 
 
 def test_nobody_there_to_ask_wants_yes():

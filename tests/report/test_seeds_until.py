@@ -117,7 +117,7 @@ def test_a_cell_of_which_no_seed_has_a_score_gets_no_more():
         for each in built.runs
     )
     result = needed_seeds(replace(built, runs=runs))
-    assert result["linear"] == Needed(3, "no score after 3 seeds", False)
+    assert result["linear"] == Needed(3, "cannot be compared after 3 seeds", False)
     assert not result["exponential"].open
 
 

@@ -77,6 +77,12 @@ def test_one_that_failed_gives_way_or_is_forgotten(database, run):
     assert [evaluation.error for evaluation in evaluations.of_runs(database, [run])[run].values()] == [None]
 
 
+def test_an_error_with_what_no_database_keeps_is_recorded(database, run):
+    assert evaluations.record(database, run, replace(FAILED, error="no file /data/\udcff\0"))
+    (found,) = evaluations.of_runs(database, [run])[run].values()
+    assert found.error is not None and found.error.startswith("no file /data/")
+
+
 def test_a_run_that_is_not_completed_has_none(database, sweep_id):
     assert not evaluations.record(database, 2, MADE)
     assert evaluations.of_runs(database, [2]) == {}

@@ -6,6 +6,7 @@ traces it. Behind a # stands which figure of the cell it is; without one it is t
 
 import re
 import shlex
+from argparse import ArgumentError, ArgumentParser
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -24,6 +25,15 @@ _COMMENT = {
 }
 _NUMBER = re.compile(r"([-+−]?\d(?:[\d,]*\d)?(?:\.\d+)?)[^\w\n]*$")
 """A number, and nothing but signs up to the comment. What is written apart belongs to no number."""
+
+_TRACE = ArgumentParser(add_help=False, exit_on_error=False)
+_TRACE.add_argument("names", nargs="*")
+_TRACE.add_argument("--sweep", action="append", default=[])
+_TRACE.add_argument("--tables")
+# What kdx trace prints may be pasted; these decide about no number.
+_TRACE.add_argument("--full", action="store_true")
+for _name in ("--db", "--files"):
+    _TRACE.add_argument(_name)
 
 
 class Figure(StrEnum):
@@ -77,21 +87,20 @@ def _read(document: Document, at: int, number: str | None, command: str) -> Quot
     if number is None:
         raise KdxError(f"`{command}` has no number directly before it", hint="put it directly behind its number")
     place, _, figure = command.partition(" # ")
-    sweeps: list[str] = []
-    names: list[str] = []
     try:
-        words = iter(shlex.split(place)[2:])
-        for word in words:
-            (sweeps if word == "--sweep" else names).append(next(words, "") if word == "--sweep" else word)
-        table, row = names[:2]
-        (column,) = names[2:] or (None,)
-    except ValueError as error:
-        allowed = "kdx trace TABLE ROW [COLUMN] [--sweep SWEEP] [# FIGURE]"
+        asked, unknown = _TRACE.parse_known_intermixed_args(shlex.split(place)[2:])
+        if unknown:
+            raise ValueError(unknown)
+        table, row = asked.names[:2]
+        (column,) = asked.names[2:] or (None,)
+    except (ValueError, ArgumentError) as error:
+        allowed = "kdx trace TABLE ROW [COLUMN] [--sweep SWEEP] [--tables FILE] [# FIGURE]"
         raise KdxError(f"`{command}` names no place of a table", allowed=allowed) from error
     which = figure.strip() or Figure.SCORE
     if which not in [*Figure]:
         raise KdxError(f"`{command}`: there is no figure `{which}`", allowed=[*Figure])
-    return Quoted(document, at, number, MadeBy(tuple(sweeps)), table, row, column, Figure(which))
+    made_by = MadeBy(tuple(asked.sweep), tables=asked.tables)
+    return Quoted(document, at, number, made_by, table, row, column, Figure(which))
 
 
 def compare_quoted(quoted: Quoted, layout: Layout) -> Comparison:

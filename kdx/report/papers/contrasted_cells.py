@@ -170,9 +170,14 @@ class ContrastedCells:
         cells = {cell.id: cell for cell in (*self.a, *self.b)}
         if look := self.look:
             cells = {id: cell.until(look.n) if cell.seed_rule else cell for id, cell in cells.items()}
-        if self.paired:
-            common = set.intersection(*(set(cell.scores) for cell in cells.values()))
-            cells = {id: cell.only(common) for id, cell in cells.items()}
+        # Evaluations of the same runs are compared seed by seed, also where one of them is missing.
+        together: dict[tuple[int, ...], list[str]] = {}
+        for id, cell in cells.items():
+            together.setdefault(() if self.paired else tuple(seed.run_id for seed in cell.seeds), []).append(id)
+        for ids in together.values():
+            if self.paired or len(ids) > 1:
+                common = set.intersection(*(set(cells[id].scores) for id in ids))
+                cells |= {id: cells[id].only(common) for id in ids}
         return cells
 
     @property

@@ -292,10 +292,11 @@ def decide(cells: ContrastedCells, errors: Errors) -> ContrastOutcome:
                 break
         else:
             more, toward = _more_scores(regions, estimate, cells.n)
-    elif verdict is None and any(diverged):
-        more, toward = _more_rates(contrast, diverged, ended, errors)
     elif verdict is None:
-        more = max(1, 2 - cells.n)
+        if any(diverged):
+            more, toward = _more_rates(contrast, diverged, ended, errors)
+        if estimate is None and more is None and (cells.n or not any(diverged)):
+            more = max(1, 2 - cells.n)
     reason = _SURVIVORS if contrary else "" if estimate or any(diverged) else _without_spread(cells)
     return ContrastOutcome(contrast, verdict or Verdict.CANNOT_TELL, errors, cells, level, more, toward, reason)
 

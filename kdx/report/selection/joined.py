@@ -59,7 +59,7 @@ def joined(sweeps: Sequence[SweepRecord]) -> SweepRecord:
         evaluations={id: made for part in parts for id, made in part.evaluations.items()},
         documents={id: sums for part in parts for id, sums in part.documents.items()},
         joins=parts,
-        searches=tuple(search for part in parts for search in part.searches),
+        searches=tuple({(search.id, search.wanted): search for part in parts for search in part.searches}.values()),
     )
 
 

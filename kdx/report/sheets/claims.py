@@ -64,10 +64,11 @@ def summary(answers: Sequence[Answer]) -> Iterator[Sheet]:
             "cautious degrees of freedom. Each interval is the one used for the verdict (one-sided where the claim "
             "is); the contrasts of a claim share its 5%."
         )
-        notes.append(
-            "Seeds added after a look at the results are not allowed for; seeds: {min: …, max: …, until: decided} in "
-            "the grid allows for every look."
-        )
+        if not all(each.estimate and each.estimate.look for each in estimates):
+            notes.append(
+                "Seeds added after a look at the results are not allowed for; seeds: {min: …, max: …, until: decided} "
+                "in the grid allows for every look."
+            )
     if any(outcome.more for outcome in estimates):
         notes.append("more seeds: for a decision with probability 0.8 if the difference stays.")
     yield listing("Verdicts", ("verdicts",), [("claim", [answer.claim.id for answer in tested])], columns, notes)
@@ -247,9 +248,10 @@ def _remarks(verdict: SettingVerdict, *, paired: bool) -> Iterator[str]:
             counts = zip(outcome.cells.diverged, outcome.cells.ended, strict=True)
             a, b = (f"{diverged}/{ended}" for diverged, ended in counts)
             low, high = rates
+            interval_of_rates = f"{low:.0%} to {high:.0%}".replace("-", "−")
             yield (
-                f"{_contrast(outcome.contrast)}: {a} against {b} runs diverged; difference of the rates {low:.0%} to "
-                f"{high:.0%}."
+                f"{_contrast(outcome.contrast)}: {a} against {b} runs diverged; difference of the rates "
+                f"{interval_of_rates}."
             )
     for field, what in (("over", "averaged over"), ("confounders", "the sides differ also in")):
         by_factors: dict[tuple[str, ...], dict[str, None]] = {}

@@ -165,8 +165,8 @@ def contrast(
     Satterthwaite's are more, and too many for three seeds: if one of two cells spreads eight times as much, 5.9% of
     their 95% intervals miss, and 5.3% of these (`tests/report/calibration.py`). With equal spreads both count both
     cells in full. A cell with fewer scores than another may spread little by chance alone, so its share is taken as if
-    it spread no less than all cells together: else 8.7% miss at 2 against 12 scores; so up to 6.9% (2 against 3, the
-    former 8 times as noisy), and 5.3% from 3 scores on.
+    it spread no less than all cells together: else 8.7% miss at 2 against 12 scores; so up to 6.6% (2 against 3, the
+    former 8 times as noisy), and 5.4% from 3 scores on.
 
     Args:
         parts: weight and summary of each cell. The weights of a difference sum to 0.

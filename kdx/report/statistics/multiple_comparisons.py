@@ -47,7 +47,7 @@ def until_decided(
         ended: of each comparison, how many seeds, counted from the first, have ended in both cells.
         test: the p-values over all looks of the comparison of this index at a look: of no difference, before the
             correction, and of a difference of the margin or more, which is 1 where there is no margin. None where it
-            cannot be made with however many seeds, since no seed of a cell has a score.
+            cannot be made with however many seeds: no seed of a cell has a score, or their numbers do not compare.
     """
     p = [1.0] * len(ended)
     courses = [Followed(0)] * len(ended)

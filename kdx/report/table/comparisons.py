@@ -117,7 +117,8 @@ class Group:
         Args:
             corrected: after the correction for all comparisons, not of one comparison alone.
         """
-        if self.spread is None or not self.fixed:
+        # Equal scores of all seeds show no error by which a difference could be judged.
+        if self.spread is None or not self.fixed or not (self.spread[1] or self.over_documents):
             return None
         comparisons = max(1, self.comparisons) if corrected else 1
         over_seeds = self.spread[1] * minimum_detectable_difference(self.seeds, comparisons, sides=self.sides)
@@ -264,7 +265,9 @@ def _differences(
             course = followed.get(at)
             n = course.n if course else min(cell.ended, other.ended, rule.max)
             look = Look(n, rule.min, rule.max) if n >= rule.min else None
-            difference = _difference(cell.until(n), other.until(n), at, against, margin, look)
+            # Before the first look nothing is tested.
+            seen = n if look else 0
+            difference = _difference(cell.until(seen), other.until(seen), at, against, margin, look)
             differences.append(replace(difference, followed=course))
     return tuple(differences)
 

@@ -12,7 +12,7 @@ from kdx.report.statistics.by_document import over
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparisons import Difference
 from kdx.report.table.layout import Layout
-from kdx.store.records import Provenance, SweepRecord
+from kdx.store.records import Provenance, SweepRecord, TrialState
 from kdx.tasks.definition import Per
 from kdx.vocabulary import Direction, VocabularyKind
 
@@ -66,9 +66,11 @@ def notes(
         yield _on_searches(layout, searches)
     for record, ended in searches_without_winner(sweep):
         name = " / ".join(record.labels.values()) or f"search {record.id[:8]}"
-        trials = record.search["tuning"]["trials"]
+        trials = record.wanted
         if ended < trials:
             yield f"The search of {name} is not done, so it is not in the table: {ended} of {trials} trials have ended."
+        elif TrialState.COMPLETED in record.ended:
+            yield f"The search of {name} is done, but its best trial is not planned yet: run its sweep again."
         else:
             yield f"The search of {name} has no winner, so it is not in the table: none of {trials} trials completed."
     if rule:
@@ -115,15 +117,14 @@ def _on_scores(layout: Layout) -> Iterator[str]:
         tasks.setdefault(cell.selected_by.name, {})[layout.records[cell.id].spec.task] = None
     rule = " or ".join(f"{name} ({', '.join(known)})" if len(tasks) > 1 else name for name, known in tasks.items())
     by_own_score = any(cell.metric == cell.selected_by for cell in cells)
-    split = "validation" if by_own_score else "test"
+    split = "validation " if by_own_score else "" if layout.evaluations else "test "
     if layout.shown is Shown.BEST_SEED:
-        yield f"Per cell, the {split} score of the seed with the best {rule}{_over_seeds(layout)}."
+        yield f"Per cell, the {split}score of the seed with the best {rule}{_over_seeds(layout)}."
     else:
-        spread = " or ".join(dict.fromkeys(over(cell.documents) for cell in cells))
-        yield (
-            f"Per cell, the mean {split} score ± half of its 95% interval by Student's t over {spread}"
-            f"{_number(layout)}; each run's weights are those of its best {rule}."
-        )
+        errors = dict.fromkeys(over(cell.documents) for cell in cells if cell.half_width is not None)
+        spread = f" ± half of its 95% interval by Student's t over {' or '.join(errors)}" if errors else ""
+        weights = f"each run's weights are those of its best {rule}"
+        yield f"Per cell, the mean {split}score{spread}{_number(layout)}; {weights}."
     of_pieces = {
         cell.metric.unit: None
         for cell in cells

@@ -182,6 +182,8 @@ class Postgresql(Database):
                 # Each statement sees what was committed before it, and so before the lock was had.
                 "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
                 f"SET LOCAL lock_timeout = {max(1, round(1000 * self.patience))}",
+                # A role may have a shorter one than the wait for the lock takes.
+                "SET LOCAL statement_timeout = 0",
                 f"SET LOCAL idle_in_transaction_session_timeout = {1000 * LONGEST_SILENCE}",
                 # A server may be set to lose the last commits in a power cut.
                 "SET LOCAL synchronous_commit = on",

@@ -8,8 +8,8 @@ from kdx.store.refusals import BY, OTHER_DATABASE, DamagedDatabaseError, Transac
 
 _RAISED_BY_TRIGGER = "23000"
 _DEADLOCK = frozenset({"40001", "40P01"})
-_ENDED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})
-"""The server stopped, crashed or starts, or ended a session that was silent for too long."""
+_ENDED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"})
+"""The server stopped, crashed or starts, or ended a session that was silent, or a transaction that took, too long."""
 
 _BUSY = ("starting up", "shutting down", "in recovery mode", "not yet accepting connections")
 # The last one of each is said by PgBouncer.
@@ -36,6 +36,12 @@ def translate(error: psycopg.Error, address: ServerAddress, patience: float) -> 
             return DatabaseError("a text has a character NUL, which PostgreSQL does not keep", place=place)
         case _, "55P03":
             return locked(place, patience)
+        case _, "57014":
+            return DatabaseError(
+                "the server ended a statement that took longer than its statement_timeout",
+                place=place,
+                hint="raise it for this user: ALTER ROLE … SET statement_timeout = 0",
+            )
         case _, "25006":
             return DatabaseError(
                 "the server only reads: it is a standby, or was set to read only",

@@ -331,6 +331,16 @@ def test_evaluations_of_the_same_runs_are_compared_seed_by_seed() -> None:
     assert result.estimate.sd == pytest.approx(expected.sd / sqrt(2))
 
 
+def test_a_missing_evaluation_leaves_its_seed_out_on_both_sides() -> None:
+    sides = {"evaluation.length": "128"}, {"evaluation.length": "256"}
+    whole = lengths({"128": [3.0, 6.0, 12.0, 24.0], "256": [3.1, 6.1, 12.5, 9.0]})
+    *runs, last = whole.runs
+    (first, *_) = whole.evaluations[last.id].items()
+    lacking = replace(whole, evaluations={**whole.evaluations, last.id: dict([first])})
+    without = replace(whole, runs=tuple(runs), evaluations={run.id: whole.evaluations[run.id] for run in runs})
+    assert of_lengths(*sides, lacking).estimate == of_lengths(*sides, without).estimate
+
+
 def test_cells_with_runs_of_their_own_are_independent_at_one_length() -> None:
     record = lengths({"128": [3.0, 4.0], "256": [1.0, 1.0]}, {"128": [6.0, 9.0], "256": [1.0, 1.0]})
     result = of_lengths({"kernel": "rbf"}, {"kernel": "linear"}, record, where={"evaluation.length": "128"})

@@ -238,6 +238,12 @@ def test_what_a_group_can_show_goes_by_the_cell_with_the_fewest_seeds_and_the_us
     assert alone and corrected and alone < corrected
 
 
+def test_equal_scores_of_all_seeds_show_no_difference_that_could_be_found() -> None:
+    runs = [*seeded("rbf", 100.0, 100.0), *seeded("exponential", 100.0, 100.0)]
+    (group,) = table(*runs, kernels=("rbf", "exponential")).groups
+    assert group.spread == (0.0, 0.0, 0.0) and group.minimum_detectable_difference() is None
+
+
 def test_a_baseline_may_be_a_number_written_whole_whatever_words_other_factors_have() -> None:
     """The cells have 1.0 and 2.0, and another factor of the table has the words 1 and 2."""
     settings = [(clip, layers) for clip in (1.0, 2.0) for layers in (1, 2)]

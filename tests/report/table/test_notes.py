@@ -90,7 +90,7 @@ def test_a_validation_score_says_that_it_was_chosen_by_itself(shown: str, chosen
         # A cell without a score has no n that could differ.
         (([1.0, 2.0], []), "best-seed", "over n = 2 seeds."),
         (([], []), "best-seed", "best valid/bleu."),
-        (([], []), "mean", "over seeds alone; each run's "),
+        (([], []), "mean", "the mean test score; each run's "),
     ],
 )
 def test_how_many_seeds_stand_behind_the_numbers(scores: tuple[list[float], ...], shown: str, number: str) -> None:

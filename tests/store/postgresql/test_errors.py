@@ -24,6 +24,8 @@ ADDRESS = address_of("postgresql://me:secret@host/runs")
         (psycopg.errors.ReadOnlySqlTransaction, DatabaseError, "the server only reads"),
         (psycopg.errors.InsufficientPrivilege, DatabaseError, "no permission"),
         (psycopg.errors.DataCorrupted, DamagedDatabaseError, "the database is damaged"),
+        (psycopg.errors.TransactionTimeout, TransactionLostError, "the connection to the server was lost"),
+        (psycopg.errors.QueryCanceled, DatabaseError, "longer than its statement_timeout"),
         (psycopg.errors.LockNotAvailable, DatabaseError, "locked for 7 s"),
         (psycopg.OperationalError, TransactionLostError, "the connection to the server was lost"),
     ],
