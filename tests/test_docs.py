@@ -59,28 +59,40 @@ def test_the_readme_counts_the_verdicts_that_the_findings_show():
     )
 
 
-def test_the_verdicts_of_the_findings_are_those_of_the_example():
+BASES = [
+    (task, corpus, feed_forward)
+    for feed_forward in ("relu", "swiglu")
+    for task, corpus in (("translation", "multi30k"), ("prediction", "wikitext2"))
+]
+
+
+@pytest.mark.parametrize(
+    ("page", "papers", "columns"),
+    [
+        ("findings", ("tsai2019", "shaw2018"), BASES),
+        ("studies", ("symmetry", "value"), [*BASES, ("answer", "recall", "relu")]),
+    ],
+)
+def test_the_verdicts_of_a_page_are_those_of_the_example(page, papers, columns):
     """A row names its claim, a column its task and base; a star says that the claim is confounded."""
     command = [sys.executable, "-m", "kdx", "claims", "--db", str(ROOT / "runs.db.example"), "--json"]
-    papers = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["papers"]
+    claims = [
+        claim
+        for paper in json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["papers"]
+        if paper["paper"] in papers
+        for claim in paper["claims"]
+    ]
     verdicts = {
         (claim["id"], setting["task"], setting["data.corpus"], setting.get("model.feed_forward", "relu")): (
             made["verdict"] + "\\*" * bool(made["confounded_by"])
         )
-        for paper in papers
-        if paper["paper"] in ("tsai2019", "shaw2018")
-        for claim in paper["claims"]
+        for claim in claims
         for made in claim["settings"]
         if (setting := made["setting"])
     }
-    columns = [
-        (task, corpus, feed_forward)
-        for feed_forward in ("relu", "swiglu")
-        for task, corpus in (("translation", "multi30k"), ("prediction", "wikitext2"))
-    ]
-    page = (DOCS / "understand/findings.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| [^|]*\(`([\w-]+)`\) \|(.*)\|$", page, re.MULTILINE)
-    assert len(rows) > 8
+    text = (DOCS / f"understand/{page}.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]*\(`([\w-]+)`\) \|(.*)\|$", text, re.MULTILINE)
+    assert {claim for claim, _ in rows} == {claim["id"] for claim in claims}
     for claim, cells in rows:
         shown = [cell.strip().replace("**", "") for cell in cells.split("|")]
         assert shown == [verdicts.get((claim, *column), "–") for column in columns], claim
