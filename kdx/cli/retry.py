@@ -45,8 +45,7 @@ def retry(
 
     A finished run gets a new generation: the same cell and seed, computed anew. Tables show its numbers once it has
     ended; the earlier generation stays in the database. A run that failed, was cancelled or was stopped resumes from
-    its last checkpoint. Other runs of the sweep wait for kdx resume, but the jobs of --slurm do
-    them too.
+    its last checkpoint. Other runs of the sweep wait for kdx resume, but the jobs of --slurm do them too.
 
     Example: kdx retry quickstart state=failed
     """

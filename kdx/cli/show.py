@@ -275,8 +275,8 @@ def _panels(cells: Sequence[CellView]) -> list[Panel]:
 
     def drawn(view: CellView, task: str) -> Iterator[tuple[str, RunRecord]]:
         listed = [run.record for run in view.runs]
-        chosen = view.selected if view.selected in listed else None
-        run = chosen or next((run for run in listed if run.progress_step), None)
+        selected = view.selected if view.selected and view.selected.key in {run.key for run in listed} else None
+        run = selected or next((run for run in listed if run.progress_step), None)
         if run is not None:
             labels = {
                 axis: word for axis, word in view.cell.labels.items() if not several or (axis, word) != ("task", task)

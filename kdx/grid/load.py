@@ -165,8 +165,10 @@ def _hidden(root: Node, parts: Sequence[SubGrid], of_grid: Node) -> Iterator[Kdx
 
 def _in_both(lower: Node, upper: Node) -> Iterator[tuple[str, ...]]:
     """Yield the paths, of at most two keys, of what `upper` hides in `lower`."""
-    for name in lower.value.keys() & upper.value.keys():
-        below, above = lower.value[name], upper.value[name]
+    for name, below in lower.value.items():
+        above = upper.value.get(name)
+        if above is None:
+            continue
         if isinstance(below.value, dict) and isinstance(above.value, dict):
             yield from ((name, *path[:1]) for path in _in_both(below, above))
         else:

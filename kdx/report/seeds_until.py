@@ -87,11 +87,7 @@ def _followed(sweep: SweepRecord, rule: SeedRule) -> Iterator[tuple[str, Needed]
                 seeds = max(course.n + 1, rule.min)
                 needed = Needed(seeds, f"if the comparison is still open after {seeds} seeds", seeds < rule.max)
             else:
-                decided = (
-                    f"decided after {course.n} seeds"
-                    if course.decided
-                    else f"cannot be compared after {course.n} seeds"
-                )
-                needed = Needed(course.n, decided, False)
+                what = "decided" if course.decided else "cannot be compared"
+                needed = Needed(course.n, f"{what} after {course.n} seeds", False)
             yield layout.places[at].id, needed
             yield layout.places[against].id, needed

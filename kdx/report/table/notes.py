@@ -14,7 +14,7 @@ from kdx.report.table.comparisons import Difference
 from kdx.report.table.layout import Layout
 from kdx.store.records import Provenance, SweepRecord, TrialState
 from kdx.tasks.definition import Per
-from kdx.vocabulary import Direction, VocabularyKind
+from kdx.vocabulary import Direction, Split, VocabularyKind
 
 _GOOD = {Direction.MAX: "higher is better", Direction.MIN: "lower is better"}
 _MEANINGS = {
@@ -138,6 +138,9 @@ def _on_scores(layout: Layout) -> Iterator[str]:
             "Scores are those of evaluations, made of the trained weights; weights and seeds were chosen within the "
             "training."
         )
+        evaluations = [layout.evaluations[cell.id].evaluation for cell in cells if cell.id in layout.evaluations]
+        if any(each.settings.get("split") == Split.VALID and each.other_corpus is None for each in evaluations):
+            yield "Scores of the validation split are flattered, for it chose weights and seeds."
     if by_own_score:
         chosen = "Seed and weights were" if layout.shown is Shown.BEST_SEED else "Weights were"
         yield f"{chosen} chosen by this very score, which flatters it."
