@@ -1,7 +1,6 @@
 """What an attention is made of is given by names, and refused by name where it does not fit."""
 
 import pytest
-import torch
 
 from kdx.attention import KernelAttention
 
@@ -43,10 +42,6 @@ from kdx.attention import KernelAttention
         ({"filter": "strided", "stride": 0}, "stride: 0; allowed: a whole number from 1 on"),
         ({"filter": "fixed", "stride": 4, "summary": 8}, "summary: 8; allowed: 0 to the stride, 4"),
         (
-            {"symmetry": "symmetric", "positions": ("relative",), "xl_bias": "learned"},
-            "xl_bias: u would make a symmetric kernel asymmetric; allowed with symmetric: none",
-        ),
-        (
             {"width": 9, "heads": 3, "positions": ("product",)},
             "width: sinusoids come in pairs, not 9; allowed: an even number",
         ),
@@ -57,9 +52,3 @@ def test_what_does_not_fit_is_refused_by_name(arguments: dict, message: str) -> 
         KernelAttention(**{"width": 8, "heads": 2} | arguments)
     # A later word widens the list of what is allowed.
     assert str(refusal.value).startswith(message)
-
-
-def test_words_may_be_strings() -> None:
-    module = KernelAttention(8, 2, kernel="rbf", positions=["none"], filter="causal")
-    assert not module.positions
-    assert module(torch.zeros(1, 2, 8)).shape == (1, 2, 8)

@@ -90,12 +90,6 @@ def test_a_learned_table_is_kept_only_where_it_is_used() -> None:
     assert KernelAttention(8, 2, encoding="learned").encoding is None
 
 
-def test_a_position_beyond_the_learned_table_is_refused() -> None:
-    module = KernelAttention(8, 2, positions=("product",), encoding="learned", max_positions=4)
-    with pytest.raises(ValueError, match="positions: 4 is not in the learned table; allowed: 0 to 3"):
-        module(torch.zeros(1, 5, 8))
-
-
 def test_exponential_without_positions_is_multi_head_attention() -> None:
     module, theirs = KernelAttention(8, 2).double(), nn.MultiheadAttention(8, 2, batch_first=True).double()
     with torch.no_grad():

@@ -314,7 +314,9 @@ def test_symmetric_has_neither_u_nor_v() -> None:
     module = KernelAttention(8, 2, positions=("relative",), symmetry=Symmetry.SYMMETRIC)
     assert [name for name, _ in module.positions.named_parameters()] == ["relative.projection.weight"]
     for bias in ("learned", "shared"):
-        with pytest.raises(ValueError, match="allowed with symmetric: none"):
+        with pytest.raises(
+            ValueError, match="xl_bias: u would make a symmetric kernel asymmetric; allowed with symmetric: none"
+        ):
             KernelAttention(8, 2, positions=("relative",), symmetry=Symmetry.SYMMETRIC, xl_bias=bias)
 
 

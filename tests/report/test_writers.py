@@ -1,14 +1,10 @@
 """What writers share: the formats, columns within a width, and settings."""
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.report.made_by import MadeBy
 from kdx.report.sheet import Sheet
-from kdx.report.writers import Format, writer
-from kdx.report.writers.settings import as_yaml
 from kdx.report.writers.text import are_words, fit
 
 words = st.text("abcdefgh", min_size=1, max_size=12)
@@ -60,18 +56,3 @@ def test_a_column_of_words_alone_is_told_from_one_of_numbers() -> None:
     assert are_words(["holds", "cannot tell", ""])
     assert not are_words(["7", "", "none in sight"])
     assert not are_words(["–", ""])
-
-
-@pytest.mark.parametrize("format", [format for format in Format if format is not Format.HTML])
-def test_a_format_writes_tables_and_claims(format: Format) -> None:
-    module = writer(format)
-    tables = module.write_tables([], MadeBy(("sweep",)))
-    claims = [] if format is Format.CSV else module.write_claims([], "")
-    assert not any(map(bool, (*tables, *claims))) or format is Format.LATEX, "LaTeX names its packages"
-
-
-def test_each_setting_has_a_line_and_the_order_stays():
-    settings = {"kernel": "rbf", "data": {"corpus": "copy", "length": 4}, "position": []}
-    text = as_yaml(settings)
-    assert text.splitlines() == ["kernel: rbf", "data: {corpus: copy, length: 4}", "position: []"]
-    assert yaml.safe_load(text) == settings

@@ -33,15 +33,6 @@ def test_any_flipped_bit_is_caught_and_the_file_set_aside(files):
         assert not path.exists() and path.with_suffix(".corrupt").exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"\0" * 100], ids=["empty", "zeros"])
-def test_a_damaged_file_gives_way_to_the_one_before(files, figure, content):
-    good = files.write("step", 1, STATE)
-    files.write("step", 2, STATE).write_bytes(content)
-    result = [path for path in files.newest_first("step") if files.read(path) is not None]
-    assert result == [good]
-    figure(f"{len(content)} bytes in place of the newest: the one before is used")
-
-
 def test_the_newest_come_first_and_only_those_named_are_kept(files):
     paths = [files.write("step", step, STATE) for step in (5, 10, 2)]
     best = files.write("best", 5, STATE)

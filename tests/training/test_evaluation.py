@@ -4,7 +4,6 @@ import pytest
 from runs import cell
 
 from kdx.data.corpus import load_corpus
-from kdx.errors import KdxError
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
@@ -59,8 +58,3 @@ def test_it_tells_signs_of_life_and_stops_before_the_next_batch(spec, data_home)
     stop.asked = True
     with pytest.raises(Stopped):
         its.evaluate(asked(spec))
-
-
-def test_a_text_that_is_too_short_is_refused(spec, data_home):
-    with pytest.raises(KdxError, match="segments of 1,000 tokens"):
-        evaluator(spec).evaluate(asked(spec, length=1000))
