@@ -8,7 +8,6 @@ import kdx
 from kdx.store import reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
-from kdx.sweep.decide import Action
 
 
 def three() -> None:
@@ -58,14 +57,6 @@ def test_an_older_generation_stands_in_its_place():
     report = " ".join(typed("report").stdout.split())
     assert "invalidated" not in report and "n = 3 seeds" in report
     assert f"run {again} of seed 0 (a wrong machine)" in report
-
-
-def test_a_sweep_does_not_train_it_again():
-    three()
-    typed("invalidate", "1", "--why", "cut")
-    decisions = {decision.run.seed: decision for decision in kdx.plan("grid.yaml", DB)}
-    assert decisions[0].action is Action.SKIP
-    assert decisions[0].reason == "out of tables: cut; only kdx retry trains it again"
 
 
 def test_what_cannot_be_is_refused_and_changes_nothing():

@@ -19,13 +19,6 @@ def test_a_plan_without_components_starts_no_process(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_component_that_works_is_let_through(own_kernel):
-    plan = load_grid(own_kernel / "grid.yaml")
-    assert [part.word for part in components_of(plan.components)] == ["my_kernels.py:Cauchy"]
-    rehearse(plan)
-
-
-@pytest.mark.slow
 def test_what_a_component_writes_is_no_answer_and_what_lies_where_the_user_is_does_not_run(own_kernel, monkeypatch):
     helpers = own_kernel / "helpers.py"
     helpers.write_text("import os\nprint('{')\nos.write(1, b'{')\n" + helpers.read_text())
@@ -41,13 +34,6 @@ def test_what_fails_in_the_trial_is_one_message(own_kernel):
         rehearse(load_grid(own_kernel / "grid.yaml"))
     assert str(caught.value.place) == "helpers.py:2:1"
     assert "`my_kernels.py:Cauchy` fails: RuntimeError" in caught.value.problem
-
-
-@pytest.mark.slow
-def test_a_component_that_ends_the_process_is_told(own_kernel):
-    (own_kernel / "helpers.py").write_text("import os\nos._exit(7)\nsquared_distance = None\n")
-    with pytest.raises(KdxError, match="ended the process that tried it, with code 7"):
-        rehearse(load_grid(own_kernel / "grid.yaml"))
 
 
 @pytest.mark.slow

@@ -563,8 +563,8 @@ def test_a_worker_whose_runs_fail_one_after_another_begins_no_more(database, fak
     # A sweep that is not one of several tries all.
     fake(fail)
     heard = Heard()
-    assert sweep(database, FOUR_CELLS % {"steps": 10, "seeds": 3}, heard, workers=1).run() is None
-    assert heard.started_runs
+    assert sweep(database, FOUR_CELLS % {"steps": 11, "seeds": 3}, heard, workers=1).run() is None
+    assert len(heard.started_runs) == 4 * 2, "a cell is paused after two that failed alike"
 
 
 def test_a_worker_waits_for_work_as_long_as_it_is_to(database):
