@@ -16,6 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 import yaml
+from waiting import GIVE_UP
 
 from kdx.api import runs
 from kdx.version import VERSION
@@ -233,7 +234,7 @@ def test_an_environment_without_torch_reads_and_says_what_training_lacks(tmp_pat
     with urlopen(f"{address}/") as page:
         assert b"tsai2019/table1-mini" in page.read()
     served.send_signal(signal.SIGINT)
-    served.communicate(timeout=30)
+    served.communicate(timeout=GIVE_UP)
     assert not (tmp_path / "runs.db.example").exists()
     site = next((tmp_path / "venv").glob("lib/python*/site-packages"))
     skipped = {"pip", "setuptools", "pkg_resources", "_distutils_hack"}

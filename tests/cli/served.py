@@ -6,6 +6,7 @@ import signal
 import subprocess
 
 from terminal import KDX, Terminal
+from waiting import GIVE_UP
 
 
 class Served:
@@ -22,13 +23,13 @@ class Served:
         self.address, self.port = address[1], int(address[2])
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=GIVE_UP)
         connection.request(method, path, headers=headers)
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
 
     def close(self) -> int:
         self.process.send_signal(signal.SIGINT)
-        code = self.process.wait(30)
+        code = self.process.wait(GIVE_UP)
         self.process.stderr.close()
         return code

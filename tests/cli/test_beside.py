@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 from looked_after import refused
-from waiting import wait_until
+from waiting import GIVE_UP, wait_until
 
 import kdx
 from kdx.cli.beside import _code_of
@@ -48,7 +48,7 @@ def test_a_stopped_sweep_says_that_it_was_stopped(terminal):
     sweep = terminal.start("sweep", "grid.yaml", "--on-end", "echo $KDX_OUTCOME $KDX_EXIT_CODE > written")
     wait_until(lambda: terminal.is_at_work(since=20))
     sweep.send_signal(signal.SIGTERM)
-    assert sweep.wait(60) == 143
+    assert sweep.wait(GIVE_UP) == 143
     assert (terminal.folder / "written").read_text() == "stopped 143\n"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from browser import Browser
 from served import Served
-from waiting import wait_until
+from waiting import GIVE_UP, wait_until
 
 from kdx.cli.context import Context
 from kdx.cli.serve import LEAST_AGE, Pages
@@ -59,7 +59,7 @@ def test_a_sweep_at_work_is_seen_to_grow_in_a_browser(terminal, browser: Browser
         asked = [address for address in browser.requests() if address.startswith("http")]
         assert all(address.startswith(served.address) for address in asked) and browser.complaints() == []
         sweep.send_signal(signal.SIGINT)
-        assert sweep.wait(60) == 130
+        assert sweep.wait(GIVE_UP) == 130
         wait_until(lambda: "interrupted" in browser.value("document.querySelector('.lead').textContent"))
         run = browser.value("document.querySelector('#progress td a').getAttribute('href')")
         browser.open(served.address + run)
