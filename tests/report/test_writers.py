@@ -1,10 +1,12 @@
 """What writers share: the formats, columns within a width, and settings."""
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.report.sheet import Sheet
+from kdx.report.writers.settings import as_yaml
 from kdx.report.writers.text import are_words, fit
 
 words = st.text("abcdefgh", min_size=1, max_size=12)
@@ -56,3 +58,10 @@ def test_a_column_of_words_alone_is_told_from_one_of_numbers() -> None:
     assert are_words(["holds", "cannot tell", ""])
     assert not are_words(["7", "", "none in sight"])
     assert not are_words(["–", ""])
+
+
+def test_each_setting_has_a_line_and_the_order_stays():
+    settings = {"kernel": "rbf", "data": {"corpus": "copy", "length": 4}, "position": []}
+    text = as_yaml(settings)
+    assert text.splitlines() == ["kernel: rbf", "data: {corpus: copy, length: 4}", "position: []"]
+    assert yaml.safe_load(text) == settings
