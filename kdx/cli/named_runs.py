@@ -89,6 +89,16 @@ def run_view(record: RunRecord, choices: Mapping[str, str], written: Remarks, no
     return RunView(record, choices, tags, notes, not_needed)
 
 
+def why_not_needed(sweep: SweepRecord) -> Mapping[int, str]:
+    """Return run id → why the rule of the sweep's seeds will not need it; most sweeps have no such rule."""
+    if "seed_rule" not in sweep.grid:
+        return {}
+    # Late: it loads the tables of the report.
+    from kdx.report.seeds_until import unneeded_runs
+
+    return unneeded_runs(sweep)
+
+
 def chosen(runs: Sequence[RunView], conditions: Sequence[str]) -> list[RunView]:
     """Return the runs that meet every `key=value`.
 

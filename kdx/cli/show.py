@@ -11,7 +11,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out, say, table
 from kdx.cli.context import Answering, Context
-from kdx.cli.named_runs import RunView, chosen, is_grid_file, known_sweep, run_view
+from kdx.cli.named_runs import RunView, chosen, is_grid_file, known_sweep, run_view, why_not_needed
 from kdx.cli.shown import Panel, Shown, fact_lines, shown_run, yaml_lines
 from kdx.cli.wording import NOT_NEEDED, count_of, counts_of, notes_in_words, numbers_of, shown_score, time_in_words
 from kdx.errors import KdxError, did_you_mean
@@ -209,12 +209,7 @@ def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], co
     sweep, written = load_sweep(database, sweep_id), remarks(database)
     grid, planned = sweep.grid, sweep.distinct_cells
     newest = {run.key: run for run in sorted(sweep.runs, key=lambda run: (run.seed, run.generation))}
-    why: Mapping[int, str] = {}
-    if "seed_rule" in grid:
-        # Only these wait for the tables of the report.
-        from kdx.report.seeds_until import unneeded_runs
-
-        why = unneeded_runs(sweep)
+    why = why_not_needed(sweep)
     every = [run_view(run, planned[run.cell_id].labels, written, why.get(run.id)) for run in newest.values()]
     by_cell: dict[str, list[RunView]] = {}
     for view in chosen(every, conditions):

@@ -13,7 +13,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import say, table
 from kdx.cli.context import Answering, Context
-from kdx.cli.named_runs import RunView, chosen, known_sweep, run_view
+from kdx.cli.named_runs import RunView, chosen, known_sweep, run_view, why_not_needed
 from kdx.cli.options import sweep_argument
 from kdx.cli.slurm_jobs import Submitted, job_lines, submitted, summary_lines
 from kdx.cli.suggest import computing_options, resume, retry
@@ -185,11 +185,8 @@ def not_needed_in(database: Database, names: Sequence[str]) -> dict[str, NotNeed
     by_sweep = {}
     for name, grid in grids(database).items() if names else ():
         if name in names and "seed_rule" in grid:
-            # Most sweeps have no such rule, and kdx status does not wait for the tables of the report.
-            from kdx.report.seeds_until import unneeded_runs
-
             sweep = load_sweep(database, name)
-            why = unneeded_runs(sweep)
+            why = why_not_needed(sweep)
             runs = [run for run in sweep.runs if run.id in why]
             by_sweep[name] = NotNeeded(why, Counter(run.cell_id for run in runs), Counter(run.state for run in runs))
     return by_sweep

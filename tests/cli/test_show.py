@@ -79,16 +79,16 @@ def test_each_task_of_a_sweep_has_figures_of_its_own_by_the_metric_that_selects(
 
 def test_a_condition_on_runs_holds_for_what_is_drawn_and_changes_no_selection():
     example = ("--db", str(EXAMPLE))
-    found = shown("tsai2019/table1-mini", "seed=0", "task=translation", "valid/bleu", "--curves", *example)
-    assert [curve["of"].rpartition(" · ")[2] for curve in found["curves"]] == ["seed 0"] * 4
-    cell = found["cells"][0]
+    answer = shown("tsai2019/table1-mini", "seed=0", "task=translation", "valid/bleu", "--curves", *example)
+    assert [curve["of"].rpartition(" · ")[2] for curve in answer["curves"]] == ["seed 0"] * 4
+    cell = answer["cells"][0]
     assert shown(cell["cell"], "seed=0", *example)["selected"] == cell["selected"] != cell["runs"][0]["run"]
 
 
 def test_a_metric_of_a_slice_is_drawn():
     name = "test/bleu/source-words=5-8"
-    found = shown("tsai2019/table1-mini", "task=translation", name, "--curves", "--db", str(EXAMPLE))
-    assert {curve["metric"] for curve in found["curves"]} == {name} and len(found["curves"]) == 4
+    answer = shown("tsai2019/table1-mini", "task=translation", name, "--curves", "--db", str(EXAMPLE))
+    assert {curve["metric"] for curve in answer["curves"]} == {name} and len(answer["curves"]) == 4
 
 
 def test_a_choice_that_is_a_number_has_the_name_of_its_axis():
