@@ -140,7 +140,7 @@ def _on_scores(layout: Layout) -> Iterator[str]:
         )
         evaluations = [layout.evaluations[cell.id].evaluation for cell in cells if cell.id in layout.evaluations]
         if any(each.settings.get("split") == Split.VALID and each.other_corpus is None for each in evaluations):
-            yield "Scores of the validation split are flattered, for it chose weights and seeds."
+            yield "The validation split chose weights and seeds, which flatters its scores."
     if by_own_score:
         chosen = "Seed and weights were" if layout.shown is Shown.BEST_SEED else "Weights were"
         yield f"{chosen} chosen by this very score, which flatters it."

@@ -89,7 +89,7 @@ def test_a_table_tells_how_its_numbers_came_about():
     assert any("Scores are those of evaluations" in note for note in table.notes)
     assert table.notes[0].startswith("Per cell, the score of the seed with the best valid/perplexity")
     (named,) = tables(evaluated_sweep(SCORES, columns=["evaluation"], rows=["evaluation.length"], where={}))
-    flattered = ["flattered" in " ".join(each.notes) for each in (table, named)]
+    flattered = ["flatters" in " ".join(each.notes) for each in (table, named)]
     assert flattered == [False, True]
     assert {"perplexity: at 128.", "perplexity: at 256."} <= set(table.definitions)
     # Numbers at two lengths do not compare.
