@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from kdx.grid.sections import Data, Evaluation, Model, Select, Training
 from kdx.grid.spec import CellSpec
-from tests import document_blocks, reference, words, words_table
+from tests import document_blocks, example, reference, words, words_table
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -203,3 +204,14 @@ def test_the_reference_is_what_the_code_says():
     assert [name for name, page in pages.items() if reference.filled(page) != page] == [], "make reference"
     parts = [part for page in pages.values() for _, part, _ in reference.PART.findall(page)]
     assert sorted(parts) == sorted(reference.PARTS)
+
+
+def test_the_example_leaves_out_what_its_page_says(tmp_path):
+    """Made again of itself, it lacks nothing more."""
+    again = tmp_path / "again.db"
+    example.make(example.EXAMPLE, again)
+    rows = [
+        [connection.execute(f"SELECT count(*) FROM {table}").fetchone() for table in ("metric", "output")]
+        for connection in map(sqlite3.connect, (example.EXAMPLE, again))
+    ]
+    assert rows[0] == rows[1]

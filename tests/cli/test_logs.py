@@ -24,20 +24,20 @@ def log(run: RunRecord) -> Path:
     return path
 
 
-def test_a_log_is_written_without_what_acts_on_a_terminal(folder):
+def test_a_log_is_written_without_what_acts_on_a_terminal():
     first, _ = planned(2)
     log(first).write_bytes(b"step 1\n\tat \x1b[31mred\xff \xe2\x80\xae\n")
     assert typed("logs", str(first.id)).stdout == "step 1\n\tat \\x1b[31mred\\xff \\u202e\n"
 
 
-def test_a_long_log_and_a_sign_between_two_parts_come_whole(folder, monkeypatch):
+def test_a_long_log_and_a_sign_between_two_parts_come_whole(monkeypatch):
     monkeypatch.setattr(logs, "_PART", 3)
     (first,) = planned(1)
     log(first).write_text("äöü 1\n" * 50)
     assert typed("logs", str(first.id)).stdout == "äöü 1\n" * 50
 
 
-def test_a_log_is_followed_across_attempts_until_the_run_is_over(folder, monkeypatch):
+def test_a_log_is_followed_across_attempts_until_the_run_is_over(monkeypatch):
     (first,) = planned(1)
     path = log(first)
     claimed(first)
@@ -79,7 +79,7 @@ def test_a_log_that_begins_anew_is_read_from_its_beginning(tmp_path, monkeypatch
     assert list(logs._text(path, KdxError("missing"), lambda: not events)) == ["before\n", "anew\n", "x"]
 
 
-def test_without_a_log_it_is_said_why(folder):
+def test_without_a_log_it_is_said_why():
     first, second, third = planned(3)
     claimed(second)
     completed(third)
@@ -92,7 +92,7 @@ def test_without_a_log_it_is_said_why(folder):
     assert refused("logs", "tiny").problem == "`tiny` is not the number of a run"
 
 
-def test_no_link_is_followed(folder):
+def test_no_link_is_followed():
     (first,) = planned(1)
     Path("secret").write_text("secret\n")
     log(first).symlink_to(Path("secret").absolute())

@@ -79,8 +79,8 @@ def test_one_that_failed_gives_way_or_is_forgotten(database, run):
 
 def test_an_error_with_what_no_database_keeps_is_recorded(database, run):
     assert evaluations.record(database, run, replace(FAILED, error="no file /data/\udcff\0"))
-    (found,) = evaluations.of_runs(database, [run])[run].values()
-    assert found.error is not None and found.error.startswith("no file /data/")
+    (failed,) = evaluations.of_runs(database, [run])[run].values()
+    assert failed.error is not None and failed.error.startswith("no file /data/")
 
 
 def test_a_run_that_is_not_completed_has_none(database, sweep_id):

@@ -22,8 +22,6 @@ from torch.utils._pytree import tree_leaves, tree_map
 GPU = torch.device("cuda", 0)
 # CUDA takes indices of a CPU, and copies between devices.
 _MIX = {"aten::index", "aten::copy_", "aten::_to_copy", "aten::index_put", "aten::index_put_"}
-# From the documentation of torch.use_deterministic_algorithms (2.13), of what attention could use.
-_REFUSED = {"aten::cumsum", "aten::histc", "aten::put_"}
 
 
 class _OnGpu(Tensor):
@@ -46,8 +44,6 @@ class _OnGpu(Tensor):
         return made
 
     device = property(lambda self: GPU)
-    is_cuda = property(lambda self: True)
-    is_meta = property(lambda self: False)
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -71,7 +67,8 @@ def _computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     on_cpu = [tensor for tensor in tensors if not isinstance(tensor, _OnGpu) and tensor.dim()]
     if on_gpu and on_cpu and (name not in _MIX or (tensors[0] is on_cpu[0] and "index" in name)):
         raise RuntimeError(f"{name}: tensors on cuda:0 and on cpu")
-    if on_gpu and name in _REFUSED and tensors[0].is_floating_point() and torch.are_deterministic_algorithms_enabled():
+    # Of what torch.use_deterministic_algorithms documents (2.13), the one that attention could use.
+    if on_gpu and name == "aten::cumsum" and torch.are_deterministic_algorithms_enabled():
         raise RuntimeError(f"{name} has no deterministic form on cuda:0")
     device = kwargs.get("device")
     to_gpu = bool(on_gpu) if device is None else torch.device(device).type != "cpu"
