@@ -1,6 +1,7 @@
 """`kdx cancel` stops runs, also those that another kdx works at; `kdx retry` takes them up again."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from grids import LONG
@@ -58,6 +59,15 @@ def test_runs_that_other_sweeps_plan_too_are_told():
     assert json.loads(said.stdout)["planned_too"] == {"k2": 2}
     assert said.stderr.startswith("cancelled 2 runs; ")
     assert said.stderr.endswith("\n2 runs of sweep `k2` too\n")
+
+
+def test_jobs_that_slurm_says_nothing_of_are_left_to_the_user(monkeypatch):
+    planned(1)
+    silent = SimpleNamespace(queued=None, submission=SimpleNamespace(array=77))
+    monkeypatch.setattr("kdx.cli.cancel.submitted", lambda database: {1: [silent]})
+    assert "note: Slurm does not answer here; what is left of its jobs ends with: scancel 77" in (
+        typed("cancel", "tiny").stderr
+    )
 
 
 def test_a_run_of_a_trial_cannot_be_taken_up_again(tmp_path):
