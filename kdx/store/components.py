@@ -75,7 +75,7 @@ def hashes_of(database: Database, sweep_id: int) -> dict[str, str]:
     with database.read() as connection:
         grid = connection.scalar(select(sweep.c.grid).where(sweep.c.id == sweep_id))
         hashes |= metrics_of_evaluations(grid or {})
-        for row in connection.execute(custom):
+        for row in connection.execute(custom).all():
             hashes |= whole_cell(row.id, row.spec).components
         for plain in connection.scalars(with_searches):
             hashes |= {word: sha256 for _, word, sha256 in plain.get("components", ())}

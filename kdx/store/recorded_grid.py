@@ -45,7 +45,11 @@ def metrics_of_evaluations(grid: Mapping[str, Any]) -> dict[str, str]:
 
 
 def whole_cell(cell_id: str, text: str) -> "ResolvedSpec":
-    """Read a cell from its JSON; raise DatabaseError if the id is not its hash."""
+    """Read a cell from its JSON; raise DatabaseError if the id is not its hash.
+
+    Fetch all rows before the first is read: SQLite keeps its lock on an answer that an error left unfinished for as
+    long as somebody holds the error.
+    """
     # late: the grid's models, as above
     from kdx.grid.identity import id_of
     from kdx.grid.resolved_spec import ResolvedSpec

@@ -3,12 +3,13 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from math import isfinite, nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import and_, func, or_, select
 
 from kdx.store.database import Database
 from kdx.store.reading import is_newest, records, same_run
+from kdx.store.recorded_grid import whole_cell
 from kdx.store.records import OVER, RunRecord, RunState
 from kdx.store.schema import (
     among,
@@ -248,8 +249,8 @@ class RunCost(NamedTuple):
     """What a completed run cost."""
 
     cell_id: str
-    cell: str
-    """The resolved cell, JSON."""
+    cell: Mapping[str, Any]
+    """Every field of the resolved cell."""
     steps: int
     """Optimiser steps that its attempts did, without those of a shorter run that it continued."""
     seconds: float
@@ -285,11 +286,11 @@ def costs(database: Database, cell_ids: Collection[str]) -> tuple[RunCost, ...]:
         needed = {row.cell_id for row in completed}
         specs = select(cell.c.id, cell.c.spec).where(among(cell.c.id, needed))
         counts = {row.run_id: value_of(row.bits) for row in connection.execute(learned)}
-        texts = {row.id: row.spec for row in connection.execute(specs)}
+        cells = {row.id: whole_cell(row.id, row.spec).plain for row in connection.execute(specs).all()}
     return tuple(
         RunCost(
             row.cell_id,
-            texts[row.cell_id],
+            cells[row.cell_id],
             row.steps,
             row.seconds,
             row.peak_memory,

@@ -69,7 +69,7 @@ class Forecaster:
         errors = []
         for run in runs:
             if run.cell_id not in keys:
-                keys[run.cell_id] = cost_keys(json.loads(run.cell))
+                keys[run.cell_id] = cost_keys(run.cell)
             expected = self._expected(run.cell_id, keys[run.cell_id], run.steps)
             if expected is not None:
                 errors.append(abs(expected.seconds / run.seconds - 1))

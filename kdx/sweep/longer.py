@@ -1,7 +1,7 @@
 """Finds the completed runs that planned runs of more steps can continue, and says why others start at step 0."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from kdx.grid.spec import CellSpec
 from kdx.run_files.files import files_of
 from kdx.store import reading
 from kdx.store.database import Database
+from kdx.store.recorded_grid import whole_cell
 from kdx.store.records import Provenance, RunRecord, RunState
 from kdx.store.schema import among, cell, run
 from kdx.vocabulary import Schedule
@@ -50,8 +51,9 @@ def shorter_runs(database: Database, files: Path, wanted: Iterable[PlannedRun]) 
     with database.read() as connection:
         specs = connection.execute(
             select(cell.c.id, cell.c.spec).where(cell.c.id.in_(select(run.c.cell_id).where(over)))
-        )
-        alike = {key: spec for key, text in specs if _apart_from_steps(spec := json.loads(text)) in planned}
+        ).all()
+        known = {key: whole_cell(key, text).plain for key, text in specs}
+        alike = {key: spec for key, spec in known.items() if _apart_from_steps(spec) in planned}
         records = reading.recorded(database, alike, seeds).values() if alike else ()
         completed = [each for each in records if each.state is RunState.COMPLETED and each.search_id is None]
         made = reading.origins_of(database, [record.id for record in completed])
@@ -87,13 +89,7 @@ def _judged(before: Training, spec: CellSpec, record: RunRecord, made: Provenanc
     return Shorter(None, f"not from {there}: {why}", 0)
 
 
-def _apart_from_steps(spec: Any) -> str:
-    """Return the fields of a cell but the number of its steps, as text that is the same for the same fields.
-
-    What is no cell, as after an edit of the database, is like none.
-    """
-    training = spec.get("training") if isinstance(spec, dict) else None
-    if not isinstance(training, dict):
-        return ""
-    training = {key: value for key, value in training.items() if key not in ("steps", "decay")}
+def _apart_from_steps(spec: Mapping[str, Any]) -> str:
+    """Return the fields of a cell but the number of its steps, as text that is the same for the same fields."""
+    training = {key: value for key, value in spec["training"].items() if key not in ("steps", "decay")}
     return json.dumps({**spec, "training": training}, sort_keys=True)

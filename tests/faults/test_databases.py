@@ -294,6 +294,16 @@ def test_a_database_that_was_edited_at_random_harms_nothing(made, tmp_path, seri
     figure(f"{rounds} databases, {rounds * len(COMMANDS)} commands: {refused} refused, 0 writes elsewhere")
 
 
+@pytest.mark.parametrize("spec", ["😀", "[]", "{}", '{"training": {"steps": "many"}}'])
+def test_a_cell_that_is_not_what_its_id_says_is_refused_by_name(theirs, spec):
+    with closing(sqlite3.connect(DB)) as connection, connection:
+        (cell,) = connection.execute("SELECT cell_id FROM run WHERE state = 'completed'").fetchone()
+        connection.execute("UPDATE cell SET spec = ? WHERE id = ?", (spec, cell))
+    for words in (["plan", "grid.yaml"], ["plan", "grid.yaml", "--set", "training.steps=40"], ["report"], ["resume"]):
+        error = CliRunner().invoke(app, words).exception
+        assert isinstance(error, KdxError) and cell in str(error), words
+
+
 @pytest.mark.parametrize("change", ["attempt = 0", "attempt = 1000000000", "generation = 1000000000", "seed = 1"])
 def test_rows_that_contradict_each_other_are_told(theirs, change):
     with closing(sqlite3.connect(DB)) as connection, connection:

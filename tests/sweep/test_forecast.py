@@ -1,7 +1,5 @@
 """How long a sweep will take, from how long its cells took."""
 
-import json
-
 import pytest
 from grids import TINY
 from hypothesis import given
@@ -46,7 +44,7 @@ def test_without_a_completed_run_nobody_knows():
 
 
 def cost(name: str, seconds: float, cell: dict, steps: int = 10, memory: int | None = None) -> RunCost:
-    return RunCost(name, json.dumps(cell), steps, seconds, memory, 100)
+    return RunCost(name, cell, steps, seconds, memory, 100)
 
 
 PLAIN = {
