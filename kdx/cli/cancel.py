@@ -41,7 +41,7 @@ def cancel(words: ChosenRuns, context: Answering) -> None:
             again = retry(RunState.CANCELLED, named.sweep, computing_options(context, database, named.sweep))
             if named.whole:
                 sweep_id = sweep_named(database, named.sweep)
-                of_sweep = submitted(database).get(sweep_id, ())
+                of_sweep = submitted(database).get(named.sweep, ())
                 if searching(database, [sweep_id]):
                     status = context.command("status", named.sweep)
                     search = f"its search continues until its process is ended, which {status} names"

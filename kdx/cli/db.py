@@ -14,7 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from kdx.cli.console import FOUND, out, out_json, say
 from kdx.cli.context import Answering, InDatabase
 from kdx.cli.group import group_of
-from kdx.cli.wording import count_of, size
+from kdx.cli.wording import count_of, counts_of, size
 from kdx.run_files.folder_ownership import is_strange, refuse_stranger, take
 from kdx.run_files.imported import Brought, bring
 from kdx.sanitize import sanitize_lines
@@ -82,17 +82,19 @@ def import_(
     Example: kdx db import cluster-a.db cluster-b.db --db all.db
     """
     imports: list[tuple[Imported, Brought]] = []
-    with _progress() as progress:
+    try:
         for source in sources:
-            imported = import_database(source, context.db, progress=progress)
-            imports.append((imported, _bring(source, context.db, imported, with_files)))
-    if context.json:
-        out_json([_as_json(imported, brought) for imported, brought in imports])
-    for imported, brought in imports:
-        for conflict in imported.conflicts if not context.json else ():
-            out(sanitize_lines(f"{imported.source}: {conflict.what}: {', '.join(conflict.differences)}"))
-        for line in _lines(imported, brought, with_files):
-            say(f"{imported.source}: {line}")
+            with _progress() as progress:
+                imported = import_database(source, context.db, progress=progress)
+                imports.append((imported, _bring(source, context.db, imported, with_files)))
+            for conflict in imported.conflicts if not context.json else ():
+                out(sanitize_lines(f"{imported.source}: {conflict.what}: {', '.join(conflict.differences)}"))
+            for line in _lines(*imports[-1], with_files):
+                say(f"{imported.source}: {line}")
+    finally:
+        # What came before an error stays.
+        if context.json and imports:
+            out_json([_as_json(imported, brought) for imported, brought in imports])
     if any(imported.conflicts for imported, _ in imports):
         raise typer.Exit(FOUND)
     say(f"read {context.db} with: {context.command('report')}")
@@ -111,6 +113,9 @@ def _bring(source: str, target: str, imported: Imported, copy: bool) -> Brought:
 def _lines(imported: Imported, brought: Brought, files: bool) -> Iterator[str]:
     runs, sweeps = count_of(imported.runs, "run"), count_of(imported.sweeps, "sweep")
     yield f"{runs} and {sweeps} came; already here: {count_of(imported.same, 'run')}"
+    if imported.waiting:
+        waiting = count_of(sum(imported.waiting.values()), "run")
+        yield f"without results there, so pending here: {waiting} ({counts_of(imported.waiting)})"
     if imported.running:
         yield f"still running, so without results here: {count_of(imported.running, 'run')}; import again later"
     if imported.conflicts:

@@ -86,10 +86,11 @@ def _over(database: Database) -> Iterator[Submission]:
     submissions = submitted(database)
     if not submissions:
         return
-    unfinished = {sweep.id for sweep in sweeps(database) if set(sweep.counts) - OVER}
-    unfinished |= searching(database, submissions)
-    for sweep_id, of_sweep in submissions.items():
-        if sweep_id not in unfinished:
+    recorded = sweeps(database)
+    search = searching(database, [sweep.id for sweep in recorded])
+    unfinished = {sweep.name for sweep in recorded if sweep.id in search or set(sweep.counts) - OVER}
+    for name, of_sweep in submissions.items():
+        if name not in unfinished:
             # Where Slurm does not answer, it is unknown whether they have left it.
             yield from (each.submission for each in of_sweep if each.queued is not None and not each.queued)
 

@@ -182,7 +182,8 @@ def runs_of(database: Database, numbers: Iterable[str], context: Context) -> tup
         KdxError: there is no such run.
     """
     wanted = list(dict.fromkeys(map(int, numbers)))
-    records = {record.id: record for record in reading.by_ids(database, wanted)}
+    possible = [number for number in wanted if run_number(str(number)) is not None]
+    records = {record.id: record for record in reading.by_ids(database, possible)}
     if missing := [number for number in wanted if number not in records]:
         listed = ", ".join(map(str, missing))
         problem = f"there is no run {listed}" if len(missing) == 1 else f"there are no runs {listed}"

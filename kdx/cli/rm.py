@@ -9,6 +9,7 @@ from kdx.cli.console import say
 from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.options import sweep_argument
+from kdx.cli.slurm_jobs import submitted
 from kdx.cli.wording import count_of, numbers_of, size
 from kdx.errors import KdxError
 from kdx.run_files.files import files_beside, listing_of, remove
@@ -42,6 +43,10 @@ def rm(
                 hint = f"end the process that searches, which {context.command('status', name)} names"
             problem = f"sweep `{name}` is still computed: {numbers_of('run', removal.running)}"
             raise KdxError(problem, place=context.db, hint=hint)
+        jobs = [job for each in submitted(database).get(name, ()) for job in each.queued or ()]
+        if jobs:
+            problem = f"sweep `{name}` has {count_of(len(jobs), 'job')} in Slurm's queue"
+            raise KdxError(problem, place=context.db, hint=f"{context.command('cancel', name)} ends them")
         if removal.runs:
             refuse_stranger(database)
         files = files_beside(database.location)

@@ -28,7 +28,6 @@ from kdx.shell import kdx_command
 from kdx.slurm.job_options import JobOptions
 from kdx.slurm.submission import MOST_JOBS, submit
 from kdx.store.database import Database
-from kdx.store.find import sweep_named
 from kdx.store.reading import names
 from kdx.store.recording import register_winners
 from kdx.store.records import RunState
@@ -175,14 +174,13 @@ class Runner:
             words += ["--components", str(folder)] if components else []
             return [*words, "--", plan.name]
 
-        sweep = (sweep_named(database, plan.name), plan.name)
         of_this_machine = ("KDX_DEVICES", "CUDA_VISIBLE_DEVICES")
         environment = {name: value for name, value in os.environ.items() if name not in of_this_machine}
         environment["KDX_DB"] = _from_anywhere(context.db)
         if data := environment.get("KDX_DATA"):
             environment["KDX_DATA"] = str(Path(data).expanduser().absolute())
         again = kdx_command("resume", plan.name, options=f" --slurm{computing_options(context, database, plan.name)}")
-        done = submit(files, sweep, slurm, jobs, words, environment, again, components)
+        done = submit(files, plan.name, slurm, jobs, words, environment, again, components)
         runs = "a search" if plan.searched else count_of(left, "run")
         say(f"submitted {count_of(done.jobs, 'job')} ({done.array}) for {runs} of {plan.name}; logs in {done.folder}")
         say(f"next: {context.command('status', plan.name)}, or {context.command('cancel', plan.name)}")

@@ -40,14 +40,14 @@ class Submitted:
         return {**facts, "queued": self.queued}
 
 
-def submitted(database: Database) -> dict[int, list[Submitted]]:
-    """Return sweep id → what was submitted for it, the oldest first. Slurm is asked once, and only if there is any."""
+def submitted(database: Database) -> dict[str, list[Submitted]]:
+    """Return sweep → what was submitted for it, the oldest first. Slurm is asked once, and only if there is any."""
     every = list(submissions(files_beside(database.location)))
     try:
         queued: tuple[Job, ...] | None = queue([each.array for each in every])
     except KdxError:
         queued = None
-    by_sweep: dict[int, list[Submitted]] = {}
+    by_sweep: dict[str, list[Submitted]] = {}
     for each in every:
         jobs = None if queued is None else tuple(job for job in queued if each.has(job))
         by_sweep.setdefault(each.sweep, []).append(Submitted(each, jobs))

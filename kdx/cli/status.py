@@ -236,11 +236,11 @@ class SweepStatus:
         }
 
 
-def statuses(database: Database, jobs: Mapping[int, Sequence[Submitted]] = MappingProxyType({})) -> list[SweepStatus]:
+def statuses(database: Database, jobs: Mapping[str, Sequence[Submitted]] = MappingProxyType({})) -> list[SweepStatus]:
     """Return the progress of every sweep, the most recent first.
 
     Args:
-        jobs: sweep id → what was submitted to Slurm for it.
+        jobs: name of a sweep → what was submitted to Slurm for it.
     """
     summaries = sweeps(database)
     not_needed = not_needed_in(database, [each.name for each in summaries if set(each.counts) - OVER])
@@ -271,7 +271,7 @@ def statuses(database: Database, jobs: Mapping[int, Sequence[Submitted]] = Mappi
                 summary=each,
                 has_rule=each.name in not_needed,
                 searches=searches.get(each.id, ()),
-                slurm=jobs.get(each.id, []),
+                slurm=jobs.get(each.name, []),
                 working=workers,
                 seconds_left=left,
                 tags=written.tags_of_sweeps.get(each.id, ()),
@@ -373,7 +373,7 @@ def _runs_of_sweep(
     database: Database,
     sweep: SweepFound,
     conditions: Sequence[str],
-    jobs_of_sweeps: Mapping[int, Sequence[Submitted]],
+    jobs_of_sweeps: Mapping[str, Sequence[Submitted]],
     context: Context,
 ) -> Output:
     """Return the progress of each run of a sweep that meets all `key=value`."""
@@ -395,7 +395,7 @@ def _runs_of_sweep(
     with database.read() as connection:
         searches = searches_of_sweeps(connection, [sweep_id]).get(sweep_id, ())
     trials = [worker_of(claim) for claim in claims if claim.of_trial]
-    jobs = jobs_of_sweeps.get(sweep_id, ())
+    jobs = jobs_of_sweeps.get(name, ())
     tags, notes = written.tags_of_sweeps.get(sweep_id, ()), written.of_sweeps.get(sweep_id, ())
     record = {
         "sweep": name,

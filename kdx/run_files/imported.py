@@ -30,7 +30,8 @@ class Brought:
 def bring(database: Database, folders: Sequence[Folder], *, copy: bool) -> Brought:
     """Copy weights and logs of finished runs, or leave a note that says where they are.
 
-    Existing files stay as they are; a second call copies only what is missing.
+    Existing files stay as they are, but for the log of a run that was replaced; a second call copies only what is
+    missing.
 
     Args:
         copy: whether to copy files.
@@ -44,24 +45,32 @@ def bring(database: Database, folders: Sequence[Folder], *, copy: bool) -> Broug
     elsewhere: list[Folder] = []
     for folder in folders:
         source = files_beside(folder.source)
-        here = files.listing_of(target, folder.name)
+        listed = files.listing_of(target, folder.name)
+        # The log of an attempt whose rows were replaced.
+        old = [file for file in listed if folder.replaces and file.kind is Kind.LOG]
+        here = [file for file in listed if file not in old]
         names = {file.name for file in here}
         there = files.listing_of(source, folder.name)
         new = [file for file in there if copy and file.name not in names]
         missing = [file for file in new if file.kind is Kind.LOG or is_of(file, folder.weights)]
         noted = any(file.kind is Kind.NOTE for file in here)
         has_here, has_there = (any(is_of(file, folder.weights) for file in some) for some in ((*here, *missing), there))
-        lost = folder.state is RunState.COMPLETED and has_there and not has_here
-        if (missing or (lost and not noted)) and not taken:
+        elsewhere += [folder] if folder.state is RunState.COMPLETED and has_there and not has_here else []
+        # A run that has its weights nowhere lost none here.
+        to_note = folder.state is RunState.COMPLETED and not has_here and not noted
+        if (missing or to_note or old) and not taken:
             take(database)
             taken = True
+        for file in old:
+            files.remove(target, file, leave_word=False)
         for file in missing:
             _copy(source / folder.name / file.name, target / folder.name / file.name, file, source)
             count, size = count + 1, size + file.size
-        if lost:
-            elsewhere.append(folder)
-            if not noted:
-                _leave_word(target / folder.name, folder)
+        if to_note:
+            lay = "lay" if has_there else "were not"
+            _leave_word(
+                target / folder.name, f"This run was imported from {folder.source}, beside which its weights {lay}"
+            )
     return Brought(count, size, tuple(elsewhere))
 
 
@@ -83,8 +92,8 @@ def _copy(source: Path, target: Path, file: RunFile, folder: Path) -> None:
         fsync_directory(target.parent)
 
 
-def _leave_word(folder: Path, run: Folder) -> None:
-    text = f"This run was imported from {run.source}, beside which its weights lay: {run.name}\n"
+def _leave_word(folder: Path, where: str) -> None:
+    text = f"{where}: {folder.name}\n"
     with translate_errors(folder):
         folder.mkdir(exist_ok=True)
         write_whole(folder / ELSEWHERE, text.encode(errors="surrogateescape"))

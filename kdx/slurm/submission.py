@@ -34,8 +34,8 @@ _NOTE = "submission.json"
 class Submission:
     """Workers that were submitted together, as one job array."""
 
-    sweep: int
-    """Id of the sweep."""
+    sweep: str
+    """Name of the sweep; an id may be that of another sweep, once this one is removed."""
     array: int
     """Slurm's id of the array."""
     jobs: int
@@ -56,7 +56,7 @@ class Submission:
 
 def submit(
     run_files: Path,
-    sweep: tuple[int, str],
+    sweep: str,
     options: JobOptions,
     jobs: int,
     words: Callable[[Path], list[str]],
@@ -68,7 +68,7 @@ def submit(
 
     Args:
         run_files: the folder of the runs' files.
-        sweep: id and name of the sweep.
+        sweep: name of the sweep.
         jobs: number of workers.
         words: folder of the components' sources → the command line after `kdx`.
         environment: environment of the jobs; it has the address of the database, which thus shows in no list of
@@ -94,13 +94,13 @@ def submit(
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(text)
         command = job_command(
-            options, sweep=sweep[1], folder=folder, source=source, jobs=jobs, words=words(folder / _COMPONENTS)
+            options, sweep=sweep, folder=folder, source=source, jobs=jobs, words=words(folder / _COMPONENTS)
         )
         array = cluster.submit(command, {**environment, **job_environment(options, source=source, again=again)})
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    submission = Submission(sweep[0], array, jobs, time.time(), folder)
+    submission = Submission(sweep, array, jobs, time.time(), folder)
     note = {"sweep": submission.sweep, "array": array, "jobs": jobs, "submitted": submission.submitted}
     with translate_errors(folder):
         write_whole(folder / _NOTE, json.dumps(note).encode())

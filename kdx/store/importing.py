@@ -87,6 +87,8 @@ class Folder:
     state: RunState
     weights: str | None
     """Hash of the tested weights; None if there are none."""
+    replaces: bool = False
+    """Whether it took the place of a run that waited here, which may have left a log."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ class Imported:
     rows: Mapping[str, int]
     """Table → rows that were written; empty if nothing changed."""
     conflicts: tuple[Conflict, ...]
+    waiting: Mapping[str, int]
+    """State there → runs without results, which are pending here now."""
     running: int
     """Runs that are running, here or there, and so did not come."""
     folders: tuple[Folder, ...]
@@ -171,6 +175,7 @@ class _Import:
         self._other_searches: set[str] = set()
         """Those that have other trials here; runs of theirs do not come."""
         self._running = self._same = self._new_sweeps = 0
+        self._waiting: Counter[str] = Counter()
 
     def imported(self) -> Imported:
         for table in (environment, definitions, component, cell, search):
@@ -189,6 +194,7 @@ class _Import:
             sweeps=self._new_sweeps,
             rows={name: count for name, count in self._rows.items() if count},
             conflicts=tuple(self._conflicts),
+            waiting=dict(+self._waiting),
             running=self._running,
             folders=tuple(self._folders),
         )
@@ -206,6 +212,7 @@ class _Import:
             if row["state"] not in FINAL:
                 if own is None:
                     new.append(_waiting(row))
+                    self._waiting[row["state"]] += row["state"] != RunState.RUNNING
                 else:
                     self._runs[row["id"]] = own["id"]
             elif own is None:
@@ -230,15 +237,17 @@ class _Import:
         self._runs |= ids | self._came | {row["id"]: own["id"] for row, own in same}
         for table in (attempt, *_OF_RUNS):
             self._add_of(table, "run_id", self._came)
-        finished = [*(row for row in new if row["state"] in FINAL), *replaced.values(), *(row for row, _ in same)]
+        finished = [(False, row) for row in (*new, *(row for row, _ in same)) if row["state"] in FINAL]
+        finished += [(True, row) for row in replaced.values()]
         self._folders = [
             Folder(
                 self._there.location,
                 folder_name(row["cell_id"], row["seed"], row["generation"], row["search_id"]),
                 RunState(row["state"]),
                 row["weights_sha256"],
+                replaces,
             )
-            for row in finished
+            for replaces, row in finished
         ]
 
     def _same_runs(self, shared: Sequence[tuple[Row, Row]]) -> list[tuple[Row, Row]]:

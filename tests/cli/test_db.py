@@ -6,11 +6,16 @@ from contextlib import closing
 from pathlib import Path
 
 from looked_after import DB, completed, planned, refused, states, typed
+from typer.testing import CliRunner
 
+from kdx.cli.app import app
+from kdx.errors import KdxError
 from kdx.run_files.files import files_beside, final_weights
 from kdx.run_files.folder_ownership import NOTE
+from kdx.store import claims
 from kdx.store.database import open_database
 from kdx.store.reading import runs
+from kdx.store.records import RunState
 from kdx.store.schema import metadata
 
 
@@ -81,6 +86,7 @@ def test_two_clusters_become_one():
     assert (done.exit_code, done.stdout) == (0, "")
     assert done.stderr.splitlines() == [
         "a.db: 1 run and 1 sweep came; already here: 0 runs",
+        "a.db: without results there, so pending here: 1 run (1 pending)",
         "a.db: the weights of 1 run are beside it; the same command copies them with --with-files",
         "b.db: 1 run and 0 sweeps came; already here: 0 runs",
         "b.db: the weights of 1 run are beside it; the same command copies them with --with-files",
@@ -89,6 +95,22 @@ def test_two_clusters_become_one():
     assert states() == ["completed", "completed"]
     assert typed("report", "tiny").exit_code == 0
     assert "a.db: 0 runs and 0 sweeps came; already here: 1 run" in typed("db", "import", "a.db").stderr
+
+
+def test_what_did_not_finish_there_is_counted_as_pending_here():
+    cluster("a", 1.0, None)
+    with open_database("a.db", write=True) as database:
+        claims.cancel(database, [run.id for run in runs(database, 1) if run.state is RunState.PENDING])
+    assert "a.db: without results there, so pending here: 1 run (1 cancelled)" in typed("db", "import", "a.db").stderr
+    assert states() == ["completed", "pending"]
+
+
+def test_what_came_before_an_error_is_reported():
+    cluster("a", 1.0)
+    done = CliRunner().invoke(app, ["db", "import", "a.db", "absent.db", "--json"])
+    assert isinstance(done.exception, KdxError) and "absent.db" in str(done.exception)
+    (came,) = json.loads(done.stdout)
+    assert came["runs"] == 1
 
 
 def test_weights_that_lie_elsewhere_are_not_taken_for_lost_nor_removed():

@@ -10,8 +10,6 @@ from typer.testing import CliRunner
 from kdx.cli.app import app
 from kdx.errors import KdxError
 from kdx.run_files.files import files_beside
-from kdx.store.database import open_database
-from kdx.store.find import sweep_named
 
 
 @pytest.fixture
@@ -22,8 +20,7 @@ def jobs(played) -> Path:
     # Of two with one number the other is not ours.
     other = "echo '7|1|9|RUNNING|n2|None|/elsewhere'"
     played(squeue=f"echo '7|0|8|RUNNING|n1|None|{there}'; {other}", scancel="true")
-    with open_database(DB, write=False) as database:
-        note = {"sweep": sweep_named(database, "tiny"), "array": 7, "jobs": 2, "submitted": 1.0}
+    note = {"sweep": "tiny", "array": 7, "jobs": 2, "submitted": 1.0}
     folder = files_beside(DB) / "slurm" / "1"
     folder.mkdir(parents=True)
     (folder / "submission.json").write_text(json.dumps(note))
@@ -69,6 +66,13 @@ def test_where_slurm_cancels_no_job_it_is_said_what_is_cancelled_and_what_is_not
     }
     assert "cancelled 3 runs" in done.stderr
     assert set(states()) == {"cancelled"}
+
+
+def test_a_sweep_with_jobs_is_not_removed(jobs, played):
+    error = refused("rm", "tiny", "--yes")
+    assert error.problem == "sweep `tiny` has 1 job in Slurm's queue" and "kdx cancel tiny" in str(error.hint)
+    played(squeue="true")
+    assert typed("rm", "tiny", "--yes").exit_code == 0
 
 
 def test_gc_removes_what_was_submitted_once_the_jobs_are_gone_and_the_sweep_is_done(jobs, played):

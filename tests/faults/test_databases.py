@@ -47,7 +47,7 @@ WITHIN = 300  # seconds after which a command is endless
 DB = Path("runs.db")
 # What is typed after an edit: of each line one, in this order.
 COMMANDS = [
-    [["report"], ["report", "--json"], ["report", "--fair"], ["report", "--format", "html", "--output", "page.html"]],
+    [["report"], ["report", "--json"], ["report", "--statistics"], ["report", "--format", "html"]],
     [["trace", "both", "rbf"], ["trace", "both", "exponential", "--json"], ["query", "SELECT * FROM runs"]],
     [["export", "--to", "out", "--weights"], ["export", "--to", "out", "--outputs"]],
     [["doctor"], ["doctor", "--fix"], ["db", "check"], ["plan", "grid.yaml"], ["sweep", "grid.yaml"]],

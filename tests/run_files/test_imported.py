@@ -1,5 +1,6 @@
 """Files of imported runs are copied, or word is left where they lie."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,25 @@ def test_without_copying_word_is_left_once(database, tmp_path):
     note = tmp_path / "all.files" / NAME / ELSEWHERE
     assert note.read_text() == f"This run was imported from {folder.source}, beside which its weights lay: {NAME}\n"
     assert kinds(database) == [Kind.NOTE]
+
+
+def test_a_run_whose_weights_are_nowhere_has_lost_none_here(database, tmp_path):
+    assert bring(database, [run(tmp_path, weights="0" * 64)], copy=True).elsewhere == ()
+    note = (tmp_path / "all.files" / NAME / ELSEWHERE).read_text()
+    assert note.endswith(f"a.db, beside which its weights were not: {NAME}\n")
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_the_log_of_an_attempt_that_is_replaced_goes_with_it(database, tmp_path, copy):
+    weights = wrote(tmp_path, "best")
+    (tmp_path / "a.files" / NAME / "log.txt").write_text("there")
+    log = tmp_path / "all.files" / NAME / "log.txt"
+    log.parent.mkdir(parents=True)
+    log.write_text("here")
+    folder = replace(run(tmp_path, weights=weights), replaces=True)
+    bring(database, [folder], copy=copy)
+    assert log.exists() == copy
+    assert not copy or log.read_text() == "there"
 
 
 def test_what_nobody_needs_leaves_no_folder(database, tmp_path):

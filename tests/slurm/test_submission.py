@@ -15,7 +15,7 @@ from kdx.slurm.submission import FOLDER, Submission, submissions, submit
 def submitted(folder: Path, jobs: int, parts: dict[str, str] | None = None) -> Submission:
     return submit(
         folder,
-        (3, "swept"),
+        "swept",
         JobOptions(),
         jobs,
         lambda parts: ["worker", "swept", "--components", str(parts)],

@@ -206,9 +206,11 @@ class Sqlite(Database):
             with self.translate_errors(), filling(target.parent) as copy, closing(self._connect()) as source:
                 self._begin(source, Mode.READ)
                 try:
-                    _copy(source, copy)
+                    sound = _copy(source, copy)
                 except sqlite3.Error as error:
                     raise _not_written(target, error) from error
+                if not sound:
+                    raise file.damaged(self.file)
                 give_name(copy, target)
                 fsync_directory(target.parent)
         except FileExistsError:
@@ -238,16 +240,16 @@ class Sqlite(Database):
         return f"json_extract({column}, '$.{path}')"
 
 
-def _copy(source: sqlite3.Connection, target: Path) -> None:
-    """Copy the state that the transaction of `source` sees, and syncs it to disk."""
+def _copy(source: sqlite3.Connection, target: Path) -> bool:
+    """Copy the state that the transaction of `source` sees to the disk, and return whether it is sound."""
     # No other process knows this file, and the copy may go to a network file system without locks.
     with closing(sqlite3.connect(f"file:{quote(os.fsencode(target))}?nolock=1", uri=True)) as copy:
         copy.execute("PRAGMA journal_mode = OFF")
         source.backup(copy)
-        if copy.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
-            raise file.damaged(target)
+        sound = copy.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
     with target.open("rb") as written:
         os.fsync(written.fileno())
+    return sound
 
 
 def _not_written(target: Path, error: Exception) -> KdxError:

@@ -2,8 +2,10 @@
 
 import os
 import re
-from contextlib import suppress
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
+from urllib.parse import quote
 
 from sqlalchemy import make_url
 
@@ -45,8 +47,6 @@ SQLite relies on locks and on synced writes, which these do not guarantee: two m
 can then write the same page. So a results database on such a file system is opened only to read.
 """
 
-_MAGIC = b"SQLite format 3\0"
-
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 """The end of a journal that names a super-journal [sqlite.org/fileformat2.html, 3]."""
 
@@ -79,20 +79,23 @@ def file_of(address: str | Path) -> Path:
 def application_of(path: Path) -> int | None:
     """Return the application id in the header of a SQLite file, 0 for none; None if the file is empty.
 
-    It takes no lock. SQLite itself could create files beside the database, and could find the half transaction of a
-    killed writer, which has to be undone and is no reason to refuse the file.
+    An immutable file is read without locks, files beside it, or the half transaction of a killed writer, which is no
+    reason to refuse it. SQLite closes the file: if kdx did, all locks of this process on it would go (POSIX), and what
+    another thread reads could change under it [sqlite.org/howtocorrupt.html, 2.2].
 
     Raises:
         ValueError: the file is no SQLite database.
         OSError: it cannot be read.
     """
-    with open_file(path) as file:
-        header = file.read(100)
-    if not header:
+    if path.stat().st_size == 0:
         return None
-    if not header.startswith(_MAGIC) or len(header) < 100:
-        raise ValueError("no SQLite database")
-    return int.from_bytes(header[68:72], "big")
+    try:
+        with closing(sqlite3.connect(f"file:{quote(os.fsencode(path))}?mode=ro&immutable=1", uri=True)) as connection:
+            return int(connection.execute("PRAGMA application_id").fetchone()[0])
+    except sqlite3.OperationalError as error:
+        raise OSError(0, str(error)) from error
+    except sqlite3.DatabaseError as error:
+        raise ValueError("no SQLite database") from error
 
 
 def is_database_file(path: Path) -> bool:

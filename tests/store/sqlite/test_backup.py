@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -122,6 +123,6 @@ def test_of_a_damaged_database_no_copy_is_made(database: Database, path: Path):
     content = bytearray(path.read_bytes())
     content[-40_000:] = b"\xff" * 40_000
     path.write_bytes(content)
-    with pytest.raises(DamagedDatabaseError):
+    with pytest.raises(DamagedDatabaseError, match=re.escape(f"{path}: the database is damaged")):
         database.back_up(path.with_name("copy.db"))
     assert not path.with_name("copy.db").exists()

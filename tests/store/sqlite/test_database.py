@@ -106,6 +106,17 @@ def test_reading_changes_no_byte_and_makes_no_file(database: Database, path: Pat
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_who_reads_keeps_the_lock_while_another_thread_opens_the_same_file(database: Database, path: Path):
+    """A page of `kdx serve`, while another is made."""
+    add_cell(database)
+    write = f"import sqlite3; sqlite3.connect({str(path)!r}, timeout=0).execute('DELETE FROM cell').connection.commit()"
+    with open_database(path, write=False) as reader, reader.read():
+        assert cells(reader) == [CELL]
+        open_database(path, write=False).close()
+        other = subprocess.run([sys.executable, "-c", write], capture_output=True, text=True)
+        assert "database is locked" in other.stderr
+
+
 def test_a_read_only_file_in_a_read_only_folder_can_be_read(common_folder: Path, in_processes, figure):
     path = common_folder / "runs.db.example"
     with open_database(path, write=True, create=True) as database:
