@@ -4,8 +4,8 @@ A query sees the keys that the filter shows it, and averages their values by the
 
     Attention(x_q) = Σ_k∈M w(x_q, x_k) v(x_k) / Σ_k∈M w(x_q, x_k),    w(x_q, x_k) = k_F(f_q, f_k) · k_T(…) · …
 
-Everything is kept as a log-weight, so a product of kernels is a sum. The components compose freely, and each is one
-file that `make words` finds:
+Factors are kept as log-weights where they have any, so a product of kernels is a sum. The components compose freely,
+and each is one file that `make words` finds:
 
 - `kernels`: k_F, on the projected features;
 - `positions`: either a change of the features before they are projected, or one more factor of the weight;

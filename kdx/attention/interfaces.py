@@ -336,8 +336,8 @@ class ValueFunction(Word):
 class FilterFunction(Word):
     """M(x_q, S): the keys that a query sees, by their positions and possibly their weights.
 
-    In self-attention every query keeps at least its own key. In cross-attention, a query for which the filter would
-    hide all keys sees them all.
+    In self-attention every query keeps at least its own key, unless the filter chooses by weights. In cross-attention,
+    a query for which the filter would hide all keys sees them all.
     """
 
     spaces: ClassVar[tuple[str, ...]] = ("sequence", "image", "multimodal", "crossmodal")

@@ -38,7 +38,7 @@ class Examples:
     targets: NDArray[Any]
     """(N, T): the classes to predict, T of each example."""
     slices: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
-    """Respect, such as the `distance` to the token that determines a target → difficulty of each target (N, T)."""
+    """Respect, such as the `distance` to the last occurrence of what was read → difficulty of each target (N, T)."""
 
     def __len__(self) -> int:
         return len(self.targets)

@@ -170,7 +170,7 @@ class Training(Section):
     length: Count | None = None
     """Tokens of a stream in one batch (prediction only)."""
     accumulate: Count = 1
-    """Batches whose gradients make one step."""
+    """Batches whose gradients make one step; each counts the same, whatever its tokens."""
     learning_rate: Annotated[Positive, NO_COST] = 3e-3
     """The peak, reached at the end of the warm-up."""
     warmup: Annotated[Natural, NO_COST] = 200
@@ -198,7 +198,7 @@ class Training(Section):
     validate_every: Count | None = None
     """Steps between validations; None: one pass over the training text."""
     average: Natural = 0
-    """Number of last validations over whose weights the tested mean is taken; 0: the weights of the best validation."""
+    """Last validations over whose weights the tested mean is taken, at most all; 0: the weights of the best one."""
     record_every: Annotated[Count, NO_COST] = 10
     """Steps between two rows of the training loss."""
     threads: Count = 1

@@ -33,7 +33,7 @@ class Sinusoidal(AbsoluteEncoding):
     """The exponents: 2p/M (Vaswani et al. 2017), or p/(M/2 - 1) (the code of Ott et al. 2019)."""
 
     base = 10000.0
-    """The ratio of the first wavelength to the one after the last."""
+    """The ratio of the wavelength after the last to the first (with fairseq's exponents, of the last to the first)."""
     like: Tensor
 
     def __init__(self, width: int, max_positions: int, **options: Any) -> None:

@@ -1,8 +1,9 @@
 """α-entmax: from softmax (α → 1) to sparsemax (α = 2), with weights of exactly 0 for keys far below the largest.
 
-τ is found by bisection to the last digit. Sorting, which is exact for α = 2 (Martins & Astudillo 2016) and α = 1.5,
-takes 1 to 1.8 times the time of the whole attention, forward and backward on one CPU core, at 64 to 1024 tokens. The
-gradient is that of the result: with s = w^(2 - α) where w > 0, and 0 elsewhere, ∂w/∂z = diag(s) - s sᵀ / Σ s.
+τ is found by bisection to its last digit, which makes a row sum to 1 within 1e-5 up to α = 3; at α = 4 in float32 it
+can miss by 0.4%, at 8 by 9%. Sorting, which is exact for α = 2 (Martins & Astudillo 2016) and α = 1.5, takes 1 to 1.8
+times the time of the whole attention, forward and backward on one CPU core, at 64 to 1024 tokens. The gradient is that
+of the result: with s = w^(2 - α) where w > 0, and 0 elsewhere, ∂w/∂z = diag(s) - s sᵀ / Σ s.
 """
 
 from typing import Any

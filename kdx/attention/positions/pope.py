@@ -2,8 +2,8 @@
 
 Each feature c of a head becomes a pair of length softplus(feature) that turns by θ_c = 10000^(-c/D) a token, so the
 kernel compares 2D features; they are multiplied by 2^¼, which makes their dot product over √(2D) the printed sum over
-√D. Only the dot product of kernels is that sum; another kernel compares the pairs in its own way. δ starts at 0;
-the paper keeps it in -2π … 0, which the period of the cosine makes needless.
+√D. Of kernels only the scaled dot product is that sum (unscaled, √2 times it); another compares the pairs in its own
+way. δ starts at 0; the paper keeps it in -2π … 0, which the period of the cosine makes needless.
 """
 
 from typing import Any

@@ -120,6 +120,10 @@ _ONLY_CHOICES = (
 """A field, and its only value in attentions of some spaces."""
 
 
+_SUMS_IN_COLUMNS = frozenset({"alibi", "forgetting"})
+"""Positions whose long sums attention gets as columns of queries and keys."""
+
+
 def _refuse_choices(cell: CellFields) -> None:
     for name, only, spaces in _ONLY_CHOICES:
         value = getattr(cell, name)
@@ -135,6 +139,11 @@ def _refuse_choices(cell: CellFields) -> None:
             raise refuse("training.precision", problem, allowed=Precision.FP32)
         if normaliser != "row-sum":
             raise refuse("smoother", f"{problem} {normaliser}", allowed=Smoother.LOCAL_CONSTANT, hint="or row-sum")
+    # Their queries are in 32 bits, and then the columns of `kdx.attention.columns` have no parts for half precision.
+    in_32_bits = cell.qk_norm is QKNorm.RMS or cell.projection is Projection.NONE
+    if cell.training.precision is Precision.BF16 and in_32_bits and _SUMS_IN_COLUMNS & set(cell.position):
+        problem = f"bf16 lacks the digits for {'/'.join(cell.position)} beside qk_norm rms or projection none"
+        raise refuse("training.precision", problem, allowed=Precision.FP32)
 
 
 _LACKS = {"weight": "which gives no logarithm of its weights", "signed weight": "whose weights have a sign"}
