@@ -135,7 +135,8 @@ def check(
     also = f"; captions and notes of the author's own: {len(own)}" if own else ""
     if not changes and not left_out:
         few = len(of_sweeps) <= _MOST_NAMED
-        say(f"{values} match{'es' * (numbers == 1)} {'sweep ' * few}{_few(of_sweeps, 'sweep')}{also}")
+        kind = "sweeps " if len(of_sweeps) > 1 else "sweep "
+        say(f"{values} match{'es' * (numbers == 1)} {kind * few}{_few(of_sweeps, 'sweep')}{also}")
         return
     results = [f"{values} compared" if numbers else f"{file}: no number was compared"]
     results += [f"{len(changes)} differ{'s' * (len(changes) == 1)}"] if changes else ["none differs"] if numbers else []

@@ -9,8 +9,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import table, width
 from kdx.cli.context import Answering
-from kdx.cli.shown import test_metric
-from kdx.cli.wording import shown_score
+from kdx.cli.wording import shown_score, test_metric
 from kdx.errors import KdxError
 from kdx.grid.cell_selector import word
 from kdx.report.diff import (
@@ -167,14 +166,17 @@ def _section(name: str, changes: Sequence[Change], heads: tuple[str, str]) -> It
     if whole := width():
         room = whole - 2 - max((len(change.name) for change in changes), default=0) - 2 * GAP
         longest = max(min(_LONGEST, room // 2), _SHORTEST)
-    rows = [(change.name, _word(change.before, longest), _word(change.after, longest)) for change in changes]
+    rows = [
+        (change.name, *(_word(change.name, value, longest) for value in (change.before, change.after)))
+        for change in changes
+    ]
     yield name if rows else f"{name}: the same"
     if rows:
         yield from table(("", *heads), rows, indent=2)
 
 
-def _word(value: Any, longest: int) -> str:
-    text = "–" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else word("", value)
+def _word(name: str, value: Any, longest: int) -> str:
+    text = "–" if value is None else word(name, value)
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 

@@ -79,7 +79,7 @@ def _table_format(
             "--format",
             metavar="FORMAT",
             envvar="KDX_FORMAT",
-            help="Format of the tables: text, markdown, latex, csv or html.",
+            help="Format of the tables: text, markdown, latex, csv (kdx report) or html.",
         ),
     ] = Format.TEXT,
 ) -> Format:

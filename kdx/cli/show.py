@@ -232,7 +232,7 @@ def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], co
         "tags": written.tags_of_sweeps.get(sweep.id, ()),
         "notes": written.of_sweeps.get(sweep.id, ()),
         "tables": [table.get("name", sweep.name) for table in grid.get("tables", [])],
-        "evaluations": [evaluation["name"] for evaluation in grid.get("evaluations", [])],
+        "evaluations": list(dict.fromkeys(evaluation["name"] for evaluation in grid.get("evaluations", []))),
         "varies": varies,
         "cells": [cell.plain for cell in cells],
     }
@@ -244,8 +244,10 @@ def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], co
         yield from fact_lines(_facts(record, cells))
         yield ""
         axes = list(dict.fromkeys(axis for view in cells for axis in view.cell.labels))
-        head = ("cell", *axes, "done", "run", "seed", "valid", "test")
-        yield from table(head, (_row(view, axes) for view in cells[:MOST_CELLS]), spare=("cell", "seed"), indent=2)
+        several = len({view.cell.spec.selection_metric for view in cells}) > 1
+        head = ("cell", *axes, "done", "run", "seed", *["metric"] * several, "valid", "test")
+        rows = (_row(view, axes, several) for view in cells[:MOST_CELLS])
+        yield from table(head, rows, spare=("cell", "seed"), indent=2)
         if len(cells) > MOST_CELLS:
             more = context.command("status", sweep.name)
             yield f"  … and {len(cells) - MOST_CELLS:,} more cells; {more} lists all runs"
@@ -310,14 +312,14 @@ def _facts(sweep: Mapping[str, Any], cells: Sequence[CellView]) -> dict[str, str
     }
 
 
-def _row(view: CellView, axes: Sequence[str]) -> tuple[Any, ...]:
+def _row(view: CellView, axes: Sequence[str], with_metric: bool) -> tuple[Any, ...]:
     done = sum(run.record.state is RunState.COMPLETED for run in view.runs)
-    scores: tuple[Any, ...] = (None,) * 4
-    if best := view.selected:
-        shown = [shown_score(score, view.cell.spec.selection_metric) for score in (best.valid_score, best.test_score)]
-        scores = best.id, str(best.seed), *shown
+    metric, best = view.cell.spec.selection_metric, view.selected
+    run = (best.id, str(best.seed)) if best else (None, None)
+    scores = [shown_score(score, metric) for score in (best.valid_score, best.test_score)] if best else [None, None]
+    named = [metric.partition("/")[2]] * with_metric
     choices = (view.cell.labels.get(axis, "–") for axis in axes)
-    return view.cell.id[:8], *choices, f"{done} of {len(view.runs)}", *scores
+    return view.cell.id[:8], *choices, f"{done} of {len(view.runs)}", *run, *named, *scores
 
 
 def _without(cell: Mapping[str, Any], fields: Iterable[str], prefix: str = "") -> dict[str, Any]:
@@ -333,7 +335,7 @@ def _without(cell: Mapping[str, Any], fields: Iterable[str], prefix: str = "") -
 
 
 def _values(values: Sequence[Any]) -> str:
-    words = [word("", value) for value in values]
+    words = ["–" if value is None else word("", value) for value in values]
     if len(words) > MOST_VALUES:
         words[MOST_VALUES:] = [f"… ({len(words):,} values)"]
     return ", ".join(words)

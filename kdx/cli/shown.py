@@ -7,7 +7,16 @@ from typing import Any
 
 from kdx.cli.console import table, width
 from kdx.cli.named_runs import RunView, run_view
-from kdx.cli.wording import choices_of, notes_in_words, process_in_words, process_of, shown_score, size, time_in_words
+from kdx.cli.wording import (
+    choices_of,
+    notes_in_words,
+    process_in_words,
+    process_of,
+    shown_score,
+    size,
+    test_metric,
+    time_in_words,
+)
 from kdx.grid.cell_selector import default_word, in_layer, options
 from kdx.grid.layers import layers_of_model
 from kdx.grid.resolved_spec import ResolvedSpec
@@ -108,11 +117,6 @@ def cell_title(cell: CellDetails) -> str:
 def sweeps_in_words(cell: CellDetails) -> str:
     searches = dict.fromkeys(f"trials of search {run.search_id[:8]}" for run in cell.runs if run.search_id)
     return ", ".join((*cell.planners, *searches)) or "none plans it any more"
-
-
-def test_metric(selection_metric: str) -> str:
-    """Return the metric of the test that is reported beside a selection metric."""
-    return selection_metric.replace("valid/", "test/", 1)
 
 
 def settings_lines(spec: ResolvedSpec, varies: Sequence[str]) -> Iterator[str]:

@@ -14,10 +14,9 @@ from kdx.cli.shown import (
     planners,
     settings_lines,
     sweeps_in_words,
-    test_metric,
     written_facts,
 )
-from kdx.cli.wording import choices_of, shown_score
+from kdx.cli.wording import choices_of, shown_score, test_metric
 from kdx.report.figures.series import over_parameters
 from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.report.selection.searched import SearchedCell, searched

@@ -25,6 +25,7 @@ from kdx.cli.wording import (
     process_in_words,
     process_of,
     shown_score,
+    test_metric,
     time_in_words,
 )
 from kdx.sanitize import sanitize
@@ -455,7 +456,7 @@ def _run_lines(statuses: Sequence[RunStatus]) -> Iterator[str]:
         tags = " ".join(status.view.tags)
         step = run.progress_step or None
         rows.append((run.id, *choices, run.seed, run.state, step, took, *scores, tags, status.detail))
-    heads = [metric.partition("/")[2] for metric in metrics]
+    heads = [test_metric(metric) for metric in metrics]
     head = ("run", *axes, "seed", "state", "step", "took", *heads, "tags", "")
     yield from table(head, rows, spare=("took",), optional=(*heads, "tags", ""))
 

@@ -26,6 +26,11 @@ def count_of(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def test_metric(selection_metric: str) -> str:
+    """Return the metric of the test that is reported beside a selection metric."""
+    return selection_metric.replace("valid/", "test/", 1)
+
+
 def counts_of(counts: Mapping[str, int]) -> str:
     """Return counts such as `1,200 completed, 3 failed`."""
     return ", ".join(f"{count:,} {state}" for state, count in counts.items())

@@ -1,13 +1,16 @@
 """A sheet: the one shape of everything in rows and columns, between what computes it and what writes it."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from kdx.grid.table_layout import NO_CHOICE
 from kdx.report.table.comparisons import Mark
 
 Column = tuple[str, Sequence[str]]
 """The header of a column, and its text in each row."""
+STARTS_NUMBER = re.compile(r"[-+−<>≤≥±∞]*\s?\d")
 DIGIT = "\u2007"
 """A blank as wide as a digit."""
 SIGNS: dict[Mark | None, str] = {Mark.NOT_DISTINGUISHABLE: "†", Mark.UNTESTED: "‡"}
@@ -81,6 +84,12 @@ class Sheet:
     def texts(self, at: int) -> list[str]:
         """The words of a column that has no scores."""
         return [cell for row in self.rows if isinstance(cell := row[at], str)]
+
+    def is_of_words(self, at: int) -> bool:
+        """Whether a column is aligned as words: one of names, or of words or signs without a number."""
+        texts = self.texts(at)
+        signs_alone = set("".join(texts)) <= {NO_CHOICE, " "}
+        return at < self.names or not (self.of_scores or any(map(STARTS_NUMBER.match, texts)) or signs_alone)
 
     def scores(self, at: int) -> list[Score]:
         """The places of a column of scores."""

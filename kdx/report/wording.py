@@ -1,6 +1,6 @@
 """Numbers, names and places in the words of a report, the same in every format."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from math import isfinite, isnan
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,15 @@ def word_of(factor: str, word: str) -> str:
 def factor_column(name: str, taken: Container[str]) -> str:
     """The column of a factor, which may have the name of another column, such as `seed`."""
     return f"factor {name}" if name in taken else name
+
+
+def what_sets_apart(headers: Sequence[Mapping[str, str]], others: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """The words that all of these headers share, and some of the others lack."""
+    return {
+        factor: word
+        for factor, word in headers[0].items()
+        if all(header[factor] == word for header in headers) and any(header[factor] != word for header in others)
+    }
 
 
 def in_levels(words: Mapping[str, str]) -> str:

@@ -345,8 +345,8 @@ VIEWS = (
     ),
     View(
         "runs",
-        "one row a sweep and planned run: of each seed the newest final generation that nobody took out of tables, or "
-        "else the newest, as in a report",
+        "one row a sweep and planned run: of each seed the newest final generation that is not excluded from reports, "
+        "or else the newest, as in a report",
         {"sweep": "name of the sweep; a run belongs to every sweep that plans it", **_RUNS},
         partial(_runs, planned="planned"),
     ),

@@ -207,7 +207,7 @@ def _decide(
     if record is None:
         return Action.START, "new"
     if record.invalidated is not None:
-        return Action.SKIP, f"out of tables: {record.invalidated}; only kdx retry trains it again"
+        return Action.SKIP, f"excluded from reports: {record.invalidated}; only kdx retry trains it again"
     match record.state:
         case RunState.PENDING if not record.attempt:
             return Action.START, "not started yet"

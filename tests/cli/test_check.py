@@ -63,7 +63,7 @@ def test_each_table_of_a_text_is_compared_with_the_sweep_that_has_it():
     then = Path("then.md").read_text()
     assert typed("check", "then.md").stderr.endswith(" match sweep tiny\n")
     Path("both.md").write_text(then + newer)
-    assert typed("check", "both.md").stderr.endswith(" numbers of tiny, newer match sweep tiny, newer\n")
+    assert typed("check", "both.md").stderr.endswith(" numbers of tiny, newer match sweeps tiny, newer\n")
     done = typed("check", "both.md", "tiny")
     assert done.exit_code == 5 and done.stdout.endswith(": there is no table `newer` in tiny; allowed: tiny\n")
     assert typed("check", "both.md", "--table", "tiny").exit_code == 0
@@ -227,7 +227,7 @@ def test_several_files_are_checked_at_once(folder):
     Path("newer.md").write_text(typed("report", "newer", "--format", "markdown").stdout)
     Path("none.md").write_text("no table here")
     done = typed("check", "then.md", "none.md", "newer.md", "then.json")
-    assert done.exit_code == 0 and done.stderr.endswith(" match sweep tiny, newer\n")
+    assert done.exit_code == 0 and done.stderr.endswith(" match sweeps tiny, newer\n")
     assert json.loads(typed("check", "then.md", "newer.md", "--json").stdout)["files"] == ["then.md", "newer.md"]
     assert refused("check", "none.md", "none.md").problem == "there is no number of kdx in these files"
     assert refused("check", "tiny").problem == "there is no file to check"
@@ -257,7 +257,7 @@ def test_a_report_of_several_sweeps_is_compared_with_all_of_them(folder):
     Path("both.json").write_text(typed("report", "newer", "tiny", "--json").stdout)
     done = typed("check", "both.json")
     assert (done.exit_code, done.stdout) == (0, "")
-    assert done.stderr.endswith(" numbers of newer, tiny match sweep newer, tiny\n")
+    assert done.stderr.endswith(" numbers of newer, tiny match sweeps newer, tiny\n")
     Path("days.yaml").write_text("tables:\n- {name: days, rows: kernel, columns: sweep}\n")
     arguments = ("newer", "tiny", "--tables", "days.yaml")
     Path("days.md").write_text(typed("report", *arguments, "--format", "markdown").stdout)

@@ -46,7 +46,9 @@ def test_a_paper_may_be_a_file_of_ones_own(folder: Path) -> None:
 
 def test_latex_names_the_packages_that_it_takes_once() -> None:
     shown = typed("claims", "--format", "latex").stdout
-    assert shown.startswith("% \\usepackage{array,booktabs,graphicx,longtable,lscape,rotating}\n\\section*{")
+    assert shown.startswith(
+        "% \\usepackage{array,booktabs,graphicx,longtable,lscape,rotating}\n\\clearpage\n\\section*{"
+    )
     assert shown.count("usepackage") == 1
 
 

@@ -1,4 +1,4 @@
-"""`kdx invalidate` takes runs out of tables, and says so wherever they were."""
+"""`kdx invalidate` excludes runs from reports, and says so wherever they were."""
 
 import json
 
@@ -20,7 +20,7 @@ def test_a_run_is_out_of_every_place_that_shows_it_and_comes_back():
     assert typed("invalidate", "1", "--why", " the corpus\nwas cut ").exit_code == 0
     report = typed("report").stdout
     assert "invalidated 1/3" in report and "n = 2 of 3 seeds" in report
-    assert "Out of the table: run 1 of seed 0 (the corpus was cut) in translation." in " ".join(report.split())
+    assert "Excluded from this table: run 1 of seed 0 (the corpus was cut) in translation." in " ".join(report.split())
     out, *others = json.loads(typed("status", "tiny", "--json").stdout)["runs"]
     assert out["invalidated"] == "the corpus was cut" and all(run["invalidated"] is None for run in others)
     assert "excluded from reports: the corpus was cut" in typed("status", "tiny").stdout

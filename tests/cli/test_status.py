@@ -162,7 +162,7 @@ def test_a_sweep_is_shown_run_by_run_and_chosen_by_words():
     failed(second, "no room")
     lines = typed("status", "tiny").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["run", str(first.id), str(second.id), str(third.id)]
-    assert lines[0].endswith("  loss") and "completed" in lines[1] and "2.500" in lines[1].split()
+    assert lines[0].endswith("  test/loss") and "completed" in lines[1] and "2.500" in lines[1].split()
     assert "failed" in lines[2] and lines[2].endswith("no room")
     chosen = json.loads(typed("status", "tiny", "state=failed", "seed=1", "--json").stdout)
     assert [run["run"] for run in chosen["runs"]] == [second.id]
@@ -175,8 +175,8 @@ def test_scores_of_two_metrics_stand_in_two_columns():
     example = str(Path(__file__).parents[2] / "runs.db.example")
     lines = typed("status", "tsai2019/table1-mini", "seed=0", "--db", example).stdout.splitlines()
     head, translation, prediction = lines[0], lines[1], lines[5]
-    assert head.split()[-2:] == ["bleu", "perplexity"]
-    assert "translation" in translation and len(translation) == head.index("bleu") + len("bleu")
+    assert head.split()[-2:] == ["test/bleu", "test/perplexity"]
+    assert "translation" in translation and len(translation) == head.index("test/bleu") + len("test/bleu")
     assert "prediction" in prediction and len(prediction) == len(head)
 
 

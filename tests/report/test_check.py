@@ -198,7 +198,7 @@ def test_a_table_that_continues_below_is_compared_whole(kernels, norms):
     first, last = text.index("21.00"), text.partition("\\label{tab:two:")[0].rindex("21.00")
     for at, k, n in ((first, 0, 0), (last, kernels - 1, norms - 1)):
         (change,) = changes(f"{text[:at]}71.00{text[at + 5 :]}", shown, ".tex")
-        assert (change.was, change.now, change.place) == ("71.00", "21.00", f"family {k} of many, norm {n}")
+        assert (change.was, change.now, change.place) == ("71.00", "21.00", f"family {k} of many, BLEU ↑ / norm {n}")
 
 
 def test_the_last_bits_of_a_sum_do_not_matter_and_other_digits_do():

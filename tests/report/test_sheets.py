@@ -417,8 +417,8 @@ def test_a_claim_about_perplexities_is_told_in_nats() -> None:
     ("expectation", "expected"),
     [
         (contrast(), "better"),
-        (contrast(margin=0.25), "better from 0.25"),
-        (contrast("no-worse", margin=0.3), "no-worse than 0.3"),
+        (contrast(margin=0.25), "better by at least 0.25"),
+        (contrast("no-worse", margin=0.3), "worse by at most 0.3"),
         (contrast("equivalent", margin=2), "equivalent within 2"),
         (contrast("equivalent", margin="1%"), "equivalent within 1%"),
     ],

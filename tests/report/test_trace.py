@@ -78,8 +78,11 @@ def test_unknown_words_are_refused_with_the_nearest(table):
 def test_a_place_that_the_grid_leaves_empty_is_refused():
     requests = {"name": "main", "rows": ["approach"], "columns": ["kernel"]}
     (table,) = tables(sweep(CELLS, RUNS, tables=[requests]))
-    assert refusal(table, "Eq. 9", "linear").startswith("table `main`: nothing stands at Eq. 9, linear")
-    assert refusal(table, "Eq. 9") == "table `main` has 2 columns\n  allowed: rbf, linear\n  hint: name a column"
+    assert refusal(table, "Eq. 9", "linear").startswith("table `main`: nothing stands at Eq. 9, BLEU ↑ / linear")
+    assert (
+        refusal(table, "Eq. 9")
+        == "table `main` has 2 columns\n  allowed: BLEU ↑ / rbf, BLEU ↑ / linear\n  hint: name a column"
+    )
 
 
 def test_headers_with_active_characters_are_found_as_they_are_printed():

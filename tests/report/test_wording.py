@@ -239,18 +239,18 @@ def test_a_table_without_column_factors_is_headed_by_its_metric() -> None:
     assert headers([cell("a"), cell("b", "prediction")], rows=["task"]) == [("score",)]
 
 
-def test_the_metric_stands_under_the_task_where_columns_differ_in_it() -> None:
+def test_the_metric_stands_under_the_task_where_columns_differ_in_it_and_else_over_all() -> None:
     cells = [cell(f"{t}{k}", t, kernel=k) for t in ("translation", "prediction") for k in ("rbf", "exponential")]
     assert headers(cells, rows=["symmetry"], columns=["task", "kernel"])[::3] == [
         ("translation", "BLEU ↑", "rbf"),
         ("prediction", "perplexity ↓", "exponential"),
     ]
-    assert headers(cells[:2], rows=["symmetry"], columns=["kernel"]) == [("rbf",), ("exponential",)]
+    assert headers(cells[:2], rows=["symmetry"], columns=["kernel"]) == [("BLEU ↑", "rbf"), ("BLEU ↑", "exponential")]
 
 
 def test_a_word_that_does_not_speak_for_itself_takes_its_factors_name() -> None:
     cells = [cell(f"{p}{s}", position=p, training={"steps": s}) for p in ("none", "product") for s in (10, 20)]
     assert headers(cells, rows=["kernel"], columns=["position", "training.steps"])[1:3] == [
-        ("position none", "steps 20"),
-        ("product", "steps 10"),
+        ("BLEU ↑", "position none", "steps 20"),
+        ("BLEU ↑", "product", "steps 10"),
     ]

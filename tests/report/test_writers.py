@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kdx.report.sheet import Sheet
 from kdx.report.writers.settings import as_yaml
-from kdx.report.writers.text import are_words, fit
+from kdx.report.writers.text import fit
 
 words = st.text("abcdefgh", min_size=1, max_size=12)
 texts = st.lists(st.one_of(words, st.just("/"), st.from_regex(r"[0-9]{1,3}", fullmatch=True)), max_size=8).map(" ".join)
@@ -51,13 +51,14 @@ def test_columns_go_on_below_before_a_word_or_a_number_is_broken() -> None:
 @pytest.mark.parametrize("text", ["3", "−2.99 to 15.17", "< 0.001", "1/5 (4% to 60%)", "±0.53", "2.50e+06"])
 def test_numbers_stay_whole_unless_they_are_names(text: str) -> None:
     assert fit(listing(("a", "b"), ("n", text), names=1), 14)[0][1] >= min(len(text), 11)
-    assert not are_words([text])
+    assert not listing(("a", text), names=0).is_of_words(0)
 
 
 def test_a_column_of_words_alone_is_told_from_one_of_numbers() -> None:
-    assert are_words(["holds", "cannot tell", ""])
-    assert not are_words(["7", "", "none in sight"])
-    assert not are_words(["–", ""])
+    assert listing(("a", "holds", "cannot tell", ""), names=0).is_of_words(0)
+    assert not listing(("a", "7", "", "none in sight"), names=0).is_of_words(0)
+    assert not listing(("a", "–", ""), names=0).is_of_words(0)
+    assert listing(("a", "7"), names=1).is_of_words(0)
 
 
 def test_each_setting_has_a_line_and_the_order_stays():

@@ -63,7 +63,7 @@ RUNNING = partial(record, RunState.RUNNING, owner="x")
             record(RunState.COMPLETED, valid_score=1.0, invalidated="the corpus was cut"),
             UNKNOWN,
             Action.SKIP,
-            "out of tables: the corpus was cut; only kdx retry trains it again",
+            "excluded from reports: the corpus was cut; only kdx retry trains it again",
         ),
         (record(RunState.CANCELLED), UNKNOWN, Action.SKIP, "cancelled; only kdx retry takes it up again"),
         (record(RunState.COMPLETED, valid_score=30.123), UNKNOWN, Action.SKIP, "completed, validation score 30.12"),

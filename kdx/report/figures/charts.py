@@ -162,7 +162,9 @@ def forest(marks: Sequence[Mark], title: str, *, zero: float = 0.0) -> str:
     low, high = scale([zero, *(bound for mark in marks for bound in (mark.low, mark.high, *mark.at))]) or (0.0, 0.0)
     if not _LEAST < high - low < inf:
         return ""
-    reverse = {**_scaled((low, high)), "reverse": True} if zero else {}
+    # Ratios have a logarithmic axis, on which an interval of logarithms is symmetric.
+    reverse = {**_scaled((low, high)), "type": "log", "nice": False, "reverse": True} if zero and low > 0 else {}
+    reverse = {**reverse, "padding": 6}
     bars = [{"group": sanitize(mark.group), "at": at} for mark in marks for at in mark.at]
     y, layers = _intervals(marks, title, reverse)
     tick = {"type": "tick", "color": "var(--ink)", "thickness": 1.5, "size": 12, "aria": False}
@@ -284,7 +286,8 @@ def _svg(chart: Mapping[str, Any]) -> str:
     import vl_convert
 
     svg: str = vl_convert.vegalite_to_svg(_document(chart, _PAGE), allowed_base_urls=[])
-    return svg.replace(f'xlink:href="{_BASE}#', 'href="#')
+    # The places are reached from the tables too, so that a keyboard need not stop at hundreds of points.
+    return svg.replace(f'xlink:href="{_BASE}#', 'tabindex="-1" href="#')
 
 
 def _document(chart: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:

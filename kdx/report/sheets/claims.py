@@ -194,10 +194,16 @@ def _contrast(contrast: Contrast) -> str:
 
 def _expected(contrast: Contrast) -> str:
     if contrast.margin is None:
-        return str(contrast.expect)
-    joint = {Expect.BETTER: "from", Expect.NO_WORSE: "than", Expect.EQUIVALENT: "within"}[contrast.expect]
+        return contrast.expect.replace("-", " ")
     margin = contrast.margin if isinstance(contrast.margin, str) else f"{contrast.margin:g}"
-    return f"{contrast.expect} {joint} {margin}"
+    return f"{_BY[contrast.expect]} {margin}"
+
+
+_BY = {
+    Expect.BETTER: "better by at least",
+    Expect.NO_WORSE: "worse by at most",
+    Expect.EQUIVALENT: "equivalent within",
+}
 
 
 def _selector(outcome: ContrastOutcome, setting: Mapping[str, str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.audit import FAST, OUT, TUNED, UNKNOWN, UnequalFact
 from kdx.report.table.comparisons import Group
 from kdx.report.tables import Table
-from kdx.report.wording import difference, setting
+from kdx.report.wording import difference, setting, what_sets_apart
 
 _MOST_NAMED = 4
 """A note names up to so many cells; where there are more, it gives their number."""
@@ -98,12 +98,7 @@ def _name(table: Table, group: Group) -> str:
         return group.task
     headers = [table.layout.header(at) for at in group.places]
     others = [table.layout.header(at) for other in table.groups if other is not group for at in other.places]
-    shared = {
-        factor: word
-        for factor, word in headers[0].items()
-        if all(header[factor] == word for header in headers) and any(header[factor] != word for header in others)
-    }
-    return setting(shared) or group.task
+    return setting(what_sets_apart(headers, others)) or group.task
 
 
 def _size(value: float, metric: Metric) -> str:
@@ -158,7 +153,7 @@ def _unequal(table: Table, fact: UnequalFact) -> str:
     if fact.topic == TUNED:
         return f"Scored with seeds that trials of its search used{among}, which flatters it: {'; '.join(parts)}."
     if fact.topic == OUT:
-        return f"Out of the table{among}: {'; '.join(parts)}."
+        return f"Excluded from this table{among}: {'; '.join(parts)}."
     if fact.topic == FAST:
         return f"Arithmetic{among}: {'; '.join(parts)}; not bit-exact where a run is repeated or resumed."
     if fact.compared:

@@ -96,15 +96,15 @@ def score_or_dash(value: float | None, metric: str) -> str:
 def column_headers(layout: Layout) -> list[tuple[str, ...]]:
     """The levels of each column's header, outermost first.
 
-    A number or `none` is unclear alone, so it is written with the name of its factor. The metric is a level of its own,
-    under the task, where columns differ in it or have no other header.
+    A number or `none` is unclear alone, so it is written with the name of its factor. The metric is a level of its own:
+    under the task where columns differ in it, else over all columns.
     """
     factors = layout.column_factors
-    level = factors.index("task") + 1 if "task" in factors else len(factors)
+    several = len(set(layout.metrics)) > 1
+    level = 0 if not several else factors.index("task") + 1 if "task" in factors else len(factors)
     headers = []
     for column, metric in zip(layout.columns, layout.metrics, strict=True):
         header = [word_of(factor, word) for factor, word in zip(factors, column, strict=True)]
-        if len(set(layout.metrics)) > 1 or not factors:
-            header.insert(level, str(metric or "score"))
+        header.insert(level, str(metric or "score"))
         headers.append(tuple(header))
     return headers

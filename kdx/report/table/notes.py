@@ -12,6 +12,7 @@ from kdx.report.statistics.by_document import over
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparisons import Difference
 from kdx.report.table.layout import Layout
+from kdx.report.wording import in_levels, what_sets_apart
 from kdx.store.records import Provenance, SweepRecord, TrialState
 from kdx.tasks.definition import Per
 from kdx.vocabulary import Direction, Split, VocabularyKind
@@ -95,18 +96,23 @@ def definitions(layout: Layout, provenance: Mapping[int, Provenance]) -> Iterato
     Args:
         provenance: run id → what it was computed from, with the definitions of its metrics.
     """
-    texts: dict[Metric, dict[str, None]] = {cell.metric: {} for cell in layout.cells}
-    for cell in layout.cells:
+    texts: dict[Metric, dict[str, list[dict[str, str]]]] = {cell.metric: {} for cell in layout.cells}
+    for at, cell in layout.places.items():
         evaluated = layout.evaluations.get(cell.id)
         if evaluated:
             recorded = [(made.definitions or {}).get(cell.metric.name) for made in evaluated.made.values()]
         else:
             origins = (provenance.get(seed.run_id) for seed in cell.seeds)
             recorded = [(origin.definitions or {}).get(cell.metric.recorded) for origin in origins if origin]
-        texts[cell.metric] |= dict.fromkeys(text for text in recorded if text)
+        for text in dict.fromkeys(text for text in recorded if text):
+            texts[cell.metric].setdefault(text, []).append(layout.header(at))
     if texts:
         yield f"{'; '.join(f'{metric}: {_GOOD[metric.direction]}' for metric in texts)}."
-    yield from (f"{metric.name}: {text}." for metric, several in texts.items() for text in several)
+    for metric, several in texts.items():
+        for text, headers in several.items():
+            others = [header for other in several if other != text for header in several[other]]
+            which = in_levels(what_sets_apart(headers, others))
+            yield f"{metric.name}{f' ({which})' if which else ''}: {text}."
 
 
 def _on_scores(layout: Layout) -> Iterator[str]:

@@ -19,7 +19,7 @@ from kdx.report.sheets.claims import of_papers
 from kdx.report.sheets.listings import sheets_of
 from kdx.report.tables import Table
 from kdx.report.writers.tex import breakable_tex, raised, spelled, tex
-from kdx.report.writers.text import are_words, fit
+from kdx.report.writers.text import fit
 from kdx.report.writers.widths import GAP
 from kdx.sanitize import sanitize
 
@@ -71,7 +71,8 @@ def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str)
     """Write verdicts on claims; see `kdx.report.writers`, after the comment for the preamble."""
     yield PREAMBLE
     for heading, sheets in of_papers(papers, options):
-        yield "\n".join((f"\\section*{{{tex(heading)}}}", *map(sheet_to_latex, sheets)))
+        # LaTeX holds few floats before a page that takes them.
+        yield "\n".join((f"\\clearpage\n\\section*{{{tex(heading)}}}", *map(sheet_to_latex, sheets)))
 
 
 def sheet_to_latex(sheet: Sheet) -> str:
@@ -217,7 +218,7 @@ def _head(sheet: Sheet, piece: dict[int, int], of_columns: Sequence[int]) -> Ite
 def _words(sheet: Sheet, at: int, width: int) -> _Column:
     """A column of texts; those wider than the column are folded."""
     texts = sheet.texts(at)
-    left = at < sheet.names or are_words(texts)
+    left = sheet.is_of_words(at)
     folds = any(len(sanitize(text)) > width for text in (sheet.headers[at], *texts))
     spec = _paragraph(width, "raggedright" if left else "raggedleft") if folds else "l" if left else "r"
     return spec, 1, [[breakable_tex(text) if folds else tex(text)] for text in texts]
@@ -240,7 +241,8 @@ def _scores(places: Sequence[Score]) -> _Column:
             continue
         score, mean = (score, _marked(mean, place)) if place.marks_mean else (_marked(score, place), mean)
         written.append([score, *[mean] * has_means, *[spelled(beside)] * has_more])
-    spec = "r@{\\quad}" + "r@{\\enspace}" * has_means + "l" * has_more if across > 1 else "r"
+    # A score stands nearer to its own mean than to the cell on its left.
+    spec = ">{\\hspace{.5em}}" + "r@{\\enspace}" * (1 + has_means) + "l" * has_more if across > 1 else "r"
     return spec, across, written
 
 

@@ -49,7 +49,7 @@ def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str)
 def sheet_to_markdown(sheet: Sheet) -> str:
     """The sheet with its title above and its notes below; names come out as plain text."""
     headers = [LEVELS.join(map(plain, sheet.levels(at))) for at in range(len(sheet.headers))]
-    rules = [":---" if at < sheet.names else "---:" for at in range(len(headers))]
+    rules = [":---" if sheet.is_of_words(at) else "---:" for at in range(len(headers))]
     rows = [[_score(cell) if isinstance(cell, Score) else plain(cell) for cell in row] for row in sheet.rows]
     body = "\n".join(f"| {' | '.join(line)} |" for line in (headers, rules, *rows))
     title = f"**{plain(sheet.title)}**" + (f": {plain(sheet.caption)}" if sheet.caption else "")

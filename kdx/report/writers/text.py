@@ -9,13 +9,12 @@ from rich.constrain import Constrain
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from kdx.grid.table_layout import NO_CHOICE
 from kdx.report.figures.series import over_length
 from kdx.report.figures.text import TextPlot
 from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
-from kdx.report.sheet import Score, Sheet, lined_up, unless_repeated
+from kdx.report.sheet import STARTS_NUMBER, Score, Sheet, lined_up, unless_repeated
 from kdx.report.sheets.claims import of_papers
 from kdx.report.sheets.listings import sheets_of
 from kdx.report.tables import Table
@@ -27,7 +26,6 @@ _RULE = "─"
 _BOX = Box(f"    \n    \n    \n    \n {_RULE}{_RULE} \n    \n    \n    \n")
 _NOTES = 80
 """Smallest width of the notes, where the console has room; they are else as wide as the table."""
-_STARTS_NUMBER = re.compile(r"[-+−<>≤≥±∞]*\s?\d")
 _WORD = re.compile(r"^ ?\S+(?: [↑↓])?|\S+(?: [↑↓])?")
 
 
@@ -83,7 +81,7 @@ class TextSheet:
         columns = []
         for at, width in piece.items():
             is_score = self.sheet.of_scores and at >= names
-            is_number = at >= names and not is_score and not are_words(self.sheet.texts(at))
+            is_number = not is_score and not self.sheet.is_of_words(at)
             grid.add_column(width=width, justify="right" if is_number else "left", overflow="fold")
             columns.append(_aligned(self.sheet.scores(at)) if is_score else [*map(_text, self.sheet.texts(at))])
         blank = " " * self.sheet.of_scores
@@ -127,11 +125,6 @@ def _aligned(column: Sequence[Score]) -> list[Text]:
     return [text(*place) for place in lined_up(column)]
 
 
-def are_words(texts: Sequence[str]) -> bool:
-    """Whether a column holds words, or signs, and no number."""
-    return not any(map(_STARTS_NUMBER.match, texts)) and not set("".join(texts)) <= {NO_CHOICE, " "}
-
-
 def fit(sheet: Sheet, width: int) -> list[dict[int, int]]:
     """Divide the columns of a sheet into pieces, as `divided` does: texts are folded, numbers are not."""
     return divided([_column(sheet, at) for at in range(len(sheet.headers))], sheet.names, width)
@@ -145,7 +138,7 @@ def _column(sheet: Sheet, at: int) -> Widths:
         folded = [f" {word}" for word in header]
     else:
         texts = [sanitize(text) for text in sheet.texts(at)]
-        numbers = [text for text in texts if at >= sheet.names and _STARTS_NUMBER.match(text)]
+        numbers = [text for text in texts if at >= sheet.names and STARTS_NUMBER.match(text)]
         whole = [cells(text) for text in numbers]
         folded = [header[-1], *set(texts).difference(numbers)]
     longest = max(map(cells, folded), default=0)

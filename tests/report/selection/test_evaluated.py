@@ -91,7 +91,7 @@ def test_a_table_tells_how_its_numbers_came_about():
     (named,) = tables(evaluated_sweep(SCORES, columns=["evaluation"], rows=["evaluation.length"], where={}))
     flattered = ["flatters" in " ".join(each.notes) for each in (table, named)]
     assert flattered == [False, True]
-    assert {"perplexity: at 128.", "perplexity: at 256."} <= set(table.definitions)
+    assert {"perplexity (length 128): at 128.", "perplexity (length 256): at 256."} <= set(table.definitions)
     # Numbers at two lengths do not compare.
     assert not table.differences
 

@@ -367,7 +367,7 @@ def test_runs_that_are_out_of_the_table_are_listed_with_the_reason() -> None:
         f"run {poly[0].id} of seed 0 (the corpus was cut)": (POLY,),
     }
     (table,) = tables(sweep(cells, given, tables=[{"name": "t", "rows": ["kernel"]}]))
-    assert any(text.startswith("Out of the table: run 7 of seed 0") for text in caption(table, best="*"))
+    assert any(text.startswith("Excluded from this table: run 7 of seed 0") for text in caption(table, best="*"))
 
 
 def test_an_older_generation_that_would_not_stand_is_not_told() -> None:

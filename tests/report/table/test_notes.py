@@ -118,7 +118,7 @@ def test_a_metrics_definition_is_what_its_runs_recorded() -> None:
 
     assert sentences("tok:13a", "tok:13a") == ["bleu: tok:13a."]
     # The fairness audit says which cell has which.
-    assert sentences("a", "b") == ["bleu: a.", "bleu: b."]
+    assert sentences("a", "b") == ["bleu (rbf): a.", "bleu (exponential): b."]
     assert sentences("a", None) == ["bleu: a."]
     nothing = dict.fromkeys(defined("a", "b"), Provenance(None, None, None, None))
     assert definitions(*two([1.0], [2.0]), provenance=nothing)[1:] == []

@@ -33,7 +33,7 @@ def test_a_table_with_its_title_its_caption_and_every_kind_of_place() -> None:
         == """\
 **main**: Kernels
 
-| kernel | position none | product |
+| kernel | BLEU ↑ / position none | BLEU ↑ / product |
 | :--- | ---: | ---: |
 | exponential | 9.50 (9.38 ± 0.18, n = 2) | 30.50 (1), failed 1/2 |
 | rbf | diverged 2/2 | – |

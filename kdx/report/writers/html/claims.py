@@ -74,5 +74,9 @@ def _forest(verdict: SettingVerdict) -> list[Markup]:
             )
         )
     metrics = list(dict.fromkeys(outcome.metric.scale_in_words for outcome in tested if outcome.metric))
-    drawn = forest(marks, f"a better by ({', '.join(metrics)})") if marks else ""
+    drawn = (
+        forest(marks, f"a better by ({', '.join(metrics)}); bar: what is expected; hollow: cannot tell")
+        if marks
+        else ""
+    )
     return [Markup(drawn)] if drawn else []

@@ -73,7 +73,9 @@ def figures_of_curves(
             shown = _together([cell for cell, _ in members if cell.id in series], baselines)
             every &= len(shown) == len(series)
             if len(shown) > 1:
-                chart = plotted(replace(spanned, series=tuple(series[cell] for cell in shown)), OVERLAY)
+                # Another axis than that of each cell: a cell that is not shown may have failed far off.
+                drawn = Plot(title, "step", "", tuple(series[cell] for cell in shown), x_span=x_span)
+                chart = plotted(drawn, OVERLAY)
                 together.append(Markup(chart))
         figures = [
             {"href": f"#{cell_anchor(cell)}", "caption": title, "outcomes": _outcomes(cell), "svgs": charts[cell.id]}

@@ -4,6 +4,7 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any, TypedDict, Unpack
@@ -132,9 +133,9 @@ def _report(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> dict
         "sections": sections,
         "tables": shown,
         "curves": groups,
-        "curves_note": "Line: the selected seed, or the first while none is; dot: the step whose weights were tested. "
-        "Band: from the lowest to the highest value of all seeds. Axes are the same for all cells of a metric, and "
-        "logarithmic over three decades.",
+        "curves_note": "Line: the selected seed, or the first while none is; large dot: the step whose weights were "
+        "tested. Band: from the lowest to the highest value of all seeds. Axes of single cells are the same for all "
+        "cells of a metric, and logarithmic over three decades.",
         "cells": [_runs_of_cell(layouts[cell.id], cell, title, runs, origins) for cell, title in cells.values()],
     }
 
@@ -246,6 +247,7 @@ def _sheet(sheet: Sheet) -> dict[str, Any]:
         "factors": sheet.headers[:names],
         "levels": [spans(headers, level) for level in range(max(map(len, headers), default=1))],
         "across": 2 if sheet.of_scores else 1,
+        "words": [sheet.is_of_words(at) for at in range(names, count)],
         "rows": rows,
         "notes": sheet.notes,
     }
@@ -274,7 +276,7 @@ def _runs_of_cell(
         "title": title,
         "states": _in_words(Counter(seed.outcome for seed in cell.seeds)),
         "headers": [
-            *("seed", "run", "state", cell.selected_by, cell.metric.recorded, "tested step", "steps", "seconds"),
+            *("seed", "run", "state", *map(str, _metrics_of(cell)), "tested step", "steps", "seconds"),
             *("generation", "attempts"),
         ],
         "runs": [
@@ -290,13 +292,19 @@ def _runs_of_cell(
     }
 
 
+def _metrics_of(cell: Cell) -> list[Metric]:
+    """The metric of the selection, and that of the table where it is another one."""
+    shown = replace(cell.metric, name=cell.metric.recorded)
+    return [cell.selected_by, *([shown] if shown.name != cell.selected_by.name else [])]
+
+
 def _run(cell: Cell, seed: Seed, run: RunRecord) -> list[str]:
+    scores = zip((seed.validation, seed.score), _metrics_of(cell), strict=False)
     return [
         f"{seed.seed}{' (selected)' if run.id == cell.run_id else ''}",
         str(run.id),
         seed.outcome,
-        score_or_dash(seed.validation, cell.selected_by.name),
-        score_or_dash(seed.score, cell.metric.name),
+        *(score_or_dash(score, metric.name) for score, metric in scores),
         "–" if run.valid_step is None else str(run.valid_step),
         str(run.progress_step),
         "–" if run.seconds is None else f"{run.seconds:.0f}",
