@@ -63,7 +63,7 @@ evidence: .venv/installed  ## train what runs.db.example holds, in twelve hours 
 	for grid in extrapolation/mini recall/recall; do $(BIN)/kdx sweep $$grid --db build/evidence/runs.db; done
 	for table in 1 2 3 4; do $(BIN)/kdx sweep modern/tsai2019-table$$table-mini --db build/evidence/runs.db; done
 	$(BIN)/kdx sweep tsai2019/table1-mini-open --db build/evidence/runs.db
-	for study in bases symmetry value; do $(BIN)/kdx sweep studies/$$study --db build/evidence/runs.db; done
+	for study in bases symmetry value layers; do $(BIN)/kdx sweep studies/$$study --db build/evidence/runs.db; done
 	for table in 4 3 2 1; do $(BIN)/kdx sweep tsai2019/table$$table-mini --set seeds=5 --db build/evidence/runs.db; done
 	$(BIN)/python -m tests.example build/evidence/runs.db
 

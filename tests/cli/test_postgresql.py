@@ -186,6 +186,8 @@ def test_a_search_an_evaluation_a_copy_and_a_union_are_the_same_on_a_server(
     assert rows(postgresql_server, made) == first
 
     report = terminal.type("kdx report --notes full").stdout
+    beyond = terminal.type("kdx invalidate 4000000000 --why 'no such run'")
+    assert beyond.returncode == 2 and "there is no run 4000000000" in beyond.stderr
     assert "1 sweep came" in says('kdx db import "$KDX_DB" --db copy.db')
     assert terminal.type("kdx report --notes full --db copy.db").stdout == report
     assert "0 runs and 0 sweeps came" in says("kdx db import copy.db")

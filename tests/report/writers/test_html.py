@@ -411,6 +411,7 @@ def test_states_and_infinite_numbers_are_sorted_too(quiet: Browser, tmp_path: Pa
     # Of a metric the better end comes first.
     assert sorted_by("valid/bleu") == ["∞", "30.00", "5.00", "–", "–"]
     assert sorted_by("valid/bleu") == ["5.00", "30.00", "∞", "–", "–"]
+    assert sorted_by("test/bleu")[:2] == ["∞", "7.00"]
 
 
 def test_a_title_on_somebody_elses_page_has_no_signs_that_turn_its_text() -> None:
