@@ -167,7 +167,7 @@ def _section(name: str, changes: Sequence[Change], heads: tuple[str, str]) -> It
         room = whole - 2 - max((len(change.name) for change in changes), default=0) - 2 * GAP
         longest = max(min(_LONGEST, room // 2), _SHORTEST)
     rows = [
-        (change.name, *(_word(change.name, value, longest) for value in (change.before, change.after)))
+        (change.name, *(_word(change, value, longest, name) for value in (change.before, change.after)))
         for change in changes
     ]
     yield name if rows else f"{name}: the same"
@@ -175,8 +175,11 @@ def _section(name: str, changes: Sequence[Change], heads: tuple[str, str]) -> It
         yield from table(("", *heads), rows, indent=2)
 
 
-def _word(name: str, value: Any, longest: int) -> str:
-    text = "–" if value is None else word(name, value)
+def _word(change: Change, value: Any, longest: int, section: str) -> str:
+    if isinstance(value, list) and section != "settings":
+        text = ", ".join(map(str, value))
+    else:
+        text = "–" if value is None else word(change.name, value)
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 

@@ -24,7 +24,7 @@ FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+(-[0-9a-f]{32})?", re.ASCII)
 _LOG = "log.txt"
 _REMOVED = "weights-removed.txt"
 ELSEWHERE = "weights-elsewhere.txt"
-"""The note of a run that was imported from another database, beside which its weights lie."""
+"""The note of a run that was imported from another database; it says whether its weights lay beside that one."""
 
 
 class Kind(StrEnum):

@@ -56,8 +56,8 @@ def bring(database: Database, folders: Sequence[Folder], *, copy: bool) -> Broug
         noted = any(file.kind is Kind.NOTE for file in here)
         has_here, has_there = (any(is_of(file, folder.weights) for file in some) for some in ((*here, *missing), there))
         elsewhere += [folder] if folder.state is RunState.COMPLETED and has_there and not has_here else []
-        # A run that has its weights nowhere lost none here.
-        to_note = folder.state is RunState.COMPLETED and not has_here and not noted
+        # Of a run that came without weights none are lost here; of one that was here already they may be.
+        to_note = folder.state is RunState.COMPLETED and not has_here and not noted and (has_there or folder.came)
         if (missing or to_note or old) and not taken:
             take(database)
             taken = True

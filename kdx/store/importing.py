@@ -87,6 +87,8 @@ class Folder:
     state: RunState
     weights: str | None
     """Hash of the tested weights; None if there are none."""
+    came: bool = True
+    """Whether its rows came with this import; else they were here already."""
     replaces: bool = False
     """Whether it took the place of a run that waited here, which may have left a log."""
 
@@ -245,6 +247,7 @@ class _Import:
                 folder_name(row["cell_id"], row["seed"], row["generation"], row["search_id"]),
                 RunState(row["state"]),
                 row["weights_sha256"],
+                row["id"] in self._came,
                 replaces,
             )
             for replaces, row in finished

@@ -73,6 +73,11 @@ def test_a_run_whose_weights_are_nowhere_has_lost_none_here(database, tmp_path):
     assert note.endswith(f"a.db, beside which its weights were not: {NAME}\n")
 
 
+def test_a_run_that_was_here_already_may_have_lost_its_weights(database, tmp_path):
+    bring(database, [replace(run(tmp_path, weights="0" * 64), came=False)], copy=False)
+    assert not (tmp_path / "all.files").exists()
+
+
 @pytest.mark.parametrize("copy", [True, False])
 def test_the_log_of_an_attempt_that_is_replaced_goes_with_it(database, tmp_path, copy):
     weights = wrote(tmp_path, "best")

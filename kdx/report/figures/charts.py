@@ -162,11 +162,13 @@ def forest(marks: Sequence[Mark], title: str, *, zero: float = 0.0) -> str:
     low, high = scale([zero, *(bound for mark in marks for bound in (mark.low, mark.high, *mark.at))]) or (0.0, 0.0)
     if not _LEAST < high - low < inf:
         return ""
-    # Ratios have a logarithmic axis, on which an interval of logarithms is symmetric.
-    reverse = {**_scaled((low, high)), "type": "log", "nice": False, "reverse": True} if zero and low > 0 else {}
-    reverse = {**reverse, "padding": 6}
+    across: dict[str, Any] = {"padding": 6}
+    if zero:
+        # Ratios have a logarithmic axis, on which an interval of logarithms is symmetric.
+        logarithmic = {"type": "log", "nice": False} if low > 0 else {}
+        across |= {**_scaled((low, high)), **logarithmic, "reverse": True}
     bars = [{"group": sanitize(mark.group), "at": at} for mark in marks for at in mark.at]
-    y, layers = _intervals(marks, title, reverse)
+    y, layers = _intervals(marks, title, across)
     tick = {"type": "tick", "color": "var(--ink)", "thickness": 1.5, "size": 12, "aria": False}
     at = {"field": "at", "type": "quantitative"}
     rule = {"type": "rule", "color": "var(--muted)", "aria": False}

@@ -189,10 +189,9 @@ def _ratio(estimate: Estimate | None, metric: Metric) -> str:
 
 
 def _other(layout: Layout, difference: Difference) -> str:
-    """What a cell is compared with, by the words of its row, or of its column where both are in one row."""
+    """The row of the cell that a cell is compared with, the best of the same column."""
     other = layout.header(difference.against)
-    same_row = difference.at[0] == difference.against[0]
-    return in_levels({factor: other[factor] for factor in (layout.column_factors if same_row else layout.row_factors)})
+    return in_levels({factor: other[factor] for factor in layout.row_factors})
 
 
 def _within_margin(compared: Difference) -> str:

@@ -47,6 +47,9 @@ SQLite relies on locks and on synced writes, which these do not guarantee: two m
 can then write the same page. So a results database on such a file system is opened only to read.
 """
 
+_HEADER = 100
+"""Bytes of the header of a SQLite file."""
+
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 """The end of a journal that names a super-journal [sqlite.org/fileformat2.html, 3]."""
 
@@ -87,10 +90,16 @@ def application_of(path: Path) -> int | None:
         ValueError: the file is no SQLite database.
         OSError: it cannot be read.
     """
-    if path.stat().st_size == 0:
+    size = path.stat().st_size
+    if size == 0:
         return None
+    if size < _HEADER:
+        raise ValueError("no SQLite database")
+    address = f"file:{quote(os.fsencode(os.path.realpath(path)))}?mode=ro&immutable=1"
     try:
-        with closing(sqlite3.connect(f"file:{quote(os.fsencode(path))}?mode=ro&immutable=1", uri=True)) as connection:
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            # Else SQLite refuses a file whose header counts pages that a writer has not written yet.
+            connection.execute("PRAGMA writable_schema = ON")
             return int(connection.execute("PRAGMA application_id").fetchone()[0])
     except sqlite3.OperationalError as error:
         raise OSError(0, str(error)) from error

@@ -17,6 +17,7 @@ from stored import CELL, add_cell, cells, digest, pragma, refusal
 from kdx.errors import DatabaseError
 from kdx.store import database as opening
 from kdx.store.database import Database, open_database
+from kdx.store.refusals import DamagedDatabaseError
 from kdx.store.schema import cell
 from kdx.store.sqlite import database as module
 from kdx.store.sqlite.file import APPLICATION_ID
@@ -147,6 +148,33 @@ def killed_in_mid_write(path: Path, copy: Path) -> None:
         shutil.copy(path, copy)
         shutil.copy(f"{path}-journal", f"{copy}-journal")
         connection.execute("ROLLBACK")
+
+
+def test_a_reader_undoes_a_commit_that_wrote_its_first_page_alone(database: Database, path: Path, tmp_path: Path):
+    """A commit writes the header, with the new number of pages, before the new pages."""
+    add_cell(database)
+    before, copy = path.read_bytes(), tmp_path / "copy.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = TRUNCATE")
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany(
+            "INSERT INTO cell (id, spec) VALUES (?, ?)", [(f"{n:032x}", "x" * 2000) for n in range(50)]
+        )
+        connection.execute("UPDATE cell SET spec = 'half' || spec")
+        shutil.copy(f"{path}-journal", f"{copy}-journal")
+        connection.execute("COMMIT")
+    page = pragma(database, "page_size")
+    copy.write_bytes(path.read_bytes()[:page] + before[page:])
+    with open_database(copy, write=False) as reader:
+        assert cells(reader) == [CELL]
+        assert pragma(reader, "integrity_check") == "ok"
+
+
+def test_a_file_that_lost_its_end_is_damaged_and_no_other_file(database: Database, path: Path):
+    path.write_bytes(path.read_bytes()[: -pragma(database, "page_size")])
+    with pytest.raises(DamagedDatabaseError), open_database(path, write=False):
+        pass
 
 
 def test_a_reader_undoes_what_a_killed_writer_left(database: Database, path: Path, tmp_path: Path):
