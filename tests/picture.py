@@ -66,7 +66,8 @@ def findings() -> Iterator[tuple[Path, str]]:
     )
     background = "svg { background: var(--paper); font-family: sans-serif; }"
     with open_database(ROOT / "runs.db.example", write=False) as database:
-        names = [*(f"tsai2019/table{number}-mini" for number in (1, 2, 3, 4)), "modern/tsai2019-table1-mini"]
+        names = [f"tsai2019/table{number}-mini" for number in (1, 2, 3, 4)]
+        names += ["modern/tsai2019-table1-mini", "controlled/positions-tuned-mini"]
         sweeps = [load_sweep(database, name) for name in names]
     for sweep in sweeps:
         for table in tables(sweep):
