@@ -64,7 +64,7 @@ def test_runs_that_other_sweeps_plan_too_are_told():
 def test_jobs_that_slurm_says_nothing_of_are_left_to_the_user(monkeypatch):
     planned(1)
     silent = SimpleNamespace(queued=None, submission=SimpleNamespace(array=77))
-    monkeypatch.setattr("kdx.cli.cancel.submitted", lambda database: {1: [silent]})
+    monkeypatch.setattr("kdx.cli.cancel.submitted", lambda database: {"tiny": [silent]})
     assert "note: Slurm does not answer here; what is left of its jobs ends with: scancel 77" in (
         typed("cancel", "tiny").stderr
     )

@@ -288,8 +288,7 @@ def _svg(chart: Mapping[str, Any]) -> str:
     import vl_convert
 
     svg: str = vl_convert.vegalite_to_svg(_document(chart, _PAGE), allowed_base_urls=[])
-    # The places are reached from the tables too, so that a keyboard need not stop at hundreds of points.
-    return svg.replace(f'xlink:href="{_BASE}#', 'tabindex="-1" href="#')
+    return svg.replace(f'xlink:href="{_BASE}#', 'href="#')
 
 
 def _document(chart: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def tab_to(browser: Browser, condition: str) -> None:
 def test_it_shows_tables_figures_and_every_run_without_the_network(quiet: Browser, page: Path) -> None:
     quiet.open(page)
     assert quiet.value("document.title") == "demo"
-    assert quiet.value("document.querySelectorAll('table')[0].rows.length") == 1 + 3
+    assert quiet.value("document.querySelectorAll('table')[0].rows.length") == 2 + 3
     assert column_of(quiet, 1) == ["21.00", "31.00", "–"]
     assert column_of(quiet, 3) == ["10.00", "31.00", "diverged 2/2"]
     # The table as a picture, a forest, a scatter, two charts of several cells, and two curves for each of the five
