@@ -1,8 +1,8 @@
 """Conditionally positive definite kernels of the distance, whose exponential is a positive definite kernel.
 
 a and p are learned for each head and at least 0.01, as smooth functions of the parameters, where Chi et al. clip. Their
-initial values are as in the code of Chi et al.: a uniform between 0 and 1, p uniform between 0 and 2,
-each plus the 0.01.
+initial values are as in the code of Chi et al.: a uniform between 0 and 1, p uniform between 0 and 2, each
+plus the 0.01.
 """
 
 from typing import Any
