@@ -487,7 +487,8 @@ def test_a_cancelled_run_stops_and_goes_on_from_its_checkpoint_once_somebody_ask
     first, second = records(database, local)
     assert (first.state, second.state) == (RunState.CANCELLED, RunState.COMPLETED)
     assert [each.state for each in heard.ended_runs if each.seed == 0] == [RunState.CANCELLED]
-    assert stopped.progress_step < first.progress_step < 200
+    # What a cancelled run has not recorded by then, of a second at most, is lost.
+    assert stopped.progress_step <= first.progress_step < 200
 
     # A sweep leaves it alone; somebody has to ask for it.
     idle = Heard()
