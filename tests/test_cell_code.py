@@ -181,7 +181,7 @@ task: prediction
 position: product
 data: {corpus: synthetic-language, train_lines: 300}
 model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}
-training: {steps: 4000, batch_tokens: 256, length: 16, warmup: 5, validate_every: 4000, threads: 1}
+training: {steps: 1000000, batch_tokens: 256, length: 16, warmup: 5, validate_every: 4000, threads: 1}
 """
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 GIVE_UP = 300.0
 """Seconds after which a test gives up: a machine may be slow, and no result depends on how many these are."""
@@ -17,3 +18,8 @@ def wait_until(true: Callable[[], object], still: Callable[[], object] = lambda:
         assert holds, "it will never happen"
         assert time.monotonic() < deadline, f"it did not happen within {GIVE_UP:.0f} s"
         time.sleep(0.05)
+
+
+def has_begun(files: Path) -> bool:
+    """Whether a run trains, by its log: rows are recorded a second later or more, when a short run may be over."""
+    return any("step 1 " in log.read_text() for log in files.glob("*/log.txt"))

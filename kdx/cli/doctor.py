@@ -85,16 +85,16 @@ def _examine(context: Context) -> tuple[Path, Inventory, tuple[RunFile, ...], li
     """Return the folder of files of a sound database, its runs, their files, and what is wrong with them."""
     with open_database(context.db, write=False) as database:
         files = files_beside(database.location)
-        runs = inventory(database)
         strange, settled = is_strange(database), settled_here(database)
-        # Files are listed after the records are read, so that those of a run that just ended are included.
-        listed = () if strange else listing(files)
-    existing = listed if listed or not settled else None
-    # Reading the files may take minutes, for which no database is open.
-    diagnosed = diagnose(runs, existing, damaged(files, listed), partial(why_lost, liveness=liveness))
+    # Reading the files may take minutes, for which no database is open, and during which runs may end.
+    broken = frozenset() if strange else damaged(files, listing(files))
     problems = [Finding(str(files), STRANGE, hint="put the folder beside its own database")] if strange else []
     with open_database(context.db, write=False) as database:
-        for finding in diagnosed:
+        runs = inventory(database)
+        # Files are listed after the records are read, so that those of a run that just ended are included.
+        listed = () if strange else listing(files)
+        existing = listed if listed or not settled else None
+        for finding in diagnose(runs, existing, broken, partial(why_lost, liveness=liveness)):
             if finding.problem == LOST_WEIGHTS and finding.run is not None:
                 again = retry_runs(context, database, [finding.run.id])
                 finding = replace(finding, hint=f"{again} makes them anew")
@@ -132,7 +132,7 @@ def _give_back(database: Database, finding: Finding) -> bool:
     if run is None or run.owner is None or (now := liveness(run.owner)) is Liveness.HERE:
         return False
     reason = f"kdx doctor found it {finding.problem}"
-    # Reading the checkpoints may have taken minutes, in which the process may have renewed the lease.
+    # A process that cannot be seen from here may have renewed the lease by now.
     lapsed = now is not Liveness.GONE
     return bool(claims.abandon(database, run.id, run.owner, run.attempt, reason, only_lapsed=lapsed, stalled=False))
 

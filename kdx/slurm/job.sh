@@ -32,6 +32,10 @@ while :; do
   code=$?
   kill -0 "$worker" 2>/dev/null || break
 done
+# If the worker ended just after a signal had ended the wait, the code was that of the signal.
+wait "$worker" 2>/dev/null
+ended=$?
+[ "$ended" -ne 127 ] && code=$ended
 # 143: the worker was asked to end and left checkpoints.
 if [ -n "$limit_is_near" ] && [ "$code" -eq 143 ]; then
   if [ "${SLURM_RESTART_COUNT:-0}" -lt "$KDX_JOB_REQUEUES" ]; then

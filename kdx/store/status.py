@@ -80,6 +80,7 @@ def work(database: Database) -> tuple[WorkRecord, ...]:
         for asking, asks in sweeps:
             claims = (
                 select(
+                    attempt.c.started,
                     asking.c.sweep_id,
                     running.c.id,
                     running.c.cell_id,
@@ -93,10 +94,12 @@ def work(database: Database) -> tuple[WorkRecord, ...]:
                 .join(attempt, and_(attempt.c.run_id == running.c.id, attempt.c.number == running.c.attempt))
                 .outerjoin(environment, environment.c.id == attempt.c.environment_id)
             )
-            for *claim, facts in connection.execute(claims):
+            for started, *claim, facts in connection.execute(claims):
                 where = [(facts or {}).get(name) for name in ("device", "gpu")]
-                records.append(WorkRecord._make([*claim, *where, asking is searched]))
-    return tuple(sorted(records, key=lambda record: (-record.running, record.run_id)))
+                records.append((started, WorkRecord._make([*claim, *where, asking is searched])))
+    # Not by how long they run: each row is read at a time of its own.
+    records.sort(key=lambda claimed: (claimed[0], claimed[1].run_id))
+    return tuple(record for _, record in records)
 
 
 def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...]:

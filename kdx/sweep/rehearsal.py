@@ -12,7 +12,7 @@ from kdx.grid.plan import Plan
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import Choice
 
-WITHIN = 20  # seconds, for each cell that is tried
+WITHIN = 60  # seconds, for each cell that is tried
 IMPORTING = 120  # seconds, for torch
 
 

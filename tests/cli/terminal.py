@@ -70,6 +70,12 @@ class Terminal:
             return all(run.progress_step > since and run.state is RunState.RUNNING for run in self.runs(database))
         return False
 
+    def has_rows(self) -> bool:
+        """Whether anything is recorded of any run."""
+        with contextlib.suppress(KdxError):
+            return any(run.progress_step for run in self.runs())
+        return False
+
     def workers(self) -> list[int]:
         """Processes of sweeps in this folder, beside the sweeps themselves: servers and what they forked."""
         found = []

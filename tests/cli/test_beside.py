@@ -44,7 +44,7 @@ def test_the_last_command_runs_once_with_the_outcome(terminal, command, outcome,
 
 @pytest.mark.slow
 def test_a_stopped_sweep_says_that_it_was_stopped(terminal):
-    terminal.write("grid.yaml", GRID.replace("STEPS", "4000"))
+    terminal.write("grid.yaml", GRID.replace("STEPS", "1000000"))
     sweep = terminal.start("sweep", "grid.yaml", "--on-end", "echo $KDX_OUTCOME $KDX_EXIT_CODE > written")
     wait_until(lambda: terminal.is_at_work(since=20))
     sweep.send_signal(signal.SIGTERM)

@@ -86,6 +86,19 @@ def test_a_run_that_shows_life_between_finding_and_mending_is_left_alone(monkeyp
     assert typed("doctor").exit_code == 0
 
 
+def test_a_run_that_ends_while_files_are_read_is_no_fault(gone, monkeypatch):
+    (run,) = planned(1)
+    claimed(run, gone)
+
+    def ends_meanwhile(files, listed):
+        with open_database(DB, write=True) as database:
+            claims.abandon(database, 1, gone, 1, "lost")
+        return frozenset()
+
+    monkeypatch.setattr(module, "damaged", ends_meanwhile)
+    assert typed("doctor").exit_code == 0
+
+
 def test_damaged_and_half_written_files_are_mended_and_weights_are_missed():
     best, stopped = planned(2)
     completed(best)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from grids import LONG
 from terminal import Terminal
-from waiting import wait_until
+from waiting import has_begun, wait_until
 
 from kdx.errors import FREE_SPACE
 from kdx.store.database import BUSY_SECONDS
@@ -84,7 +84,7 @@ def test_on_a_full_disk_a_sweep_stops_and_goes_on_when_there_is_room(terminal, u
 def test_a_database_that_is_locked_longer_than_opening_waits_costs_a_sweep_nothing(terminal, undisturbed, figure):
     terminal.write("long.yaml", STOPPABLE)
     sweep = terminal.start("sweep", "long.yaml", "-w", "2")
-    wait_until(lambda: terminal.is_at_work())
+    wait_until(lambda: has_begun(terminal.folder / "runs.files"))
     path, seconds = terminal.folder / "runs.db", BUSY_SECONDS + 4
     with closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -103,7 +103,7 @@ def test_doctor_and_backup_at_work_beside_a_sweep(terminal, undisturbed):
     """Two that look, and one that copies, while two runs write."""
     terminal.write("long.yaml", STOPPABLE)
     sweep = terminal.start("sweep", "long.yaml", "-w", "2")
-    wait_until(lambda: terminal.is_at_work())
+    wait_until(lambda: terminal.has_rows())
     turns = 0
     while sweep.poll() is None or not turns:
         turns += 1

@@ -1,5 +1,6 @@
 """Commands with a database on a server: the same answers, and its password nowhere."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -61,7 +62,8 @@ def test_a_sweep_is_killed_and_resumed_and_its_password_is_nowhere(
     sweep.kill()
     sweep.wait()
     for pid in terminal.workers():
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it may have ended with its sweep
+            os.kill(pid, signal.SIGKILL)
     assert sweep.stdout is not None
     sweep.stdout.close()
 

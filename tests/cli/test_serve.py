@@ -20,7 +20,7 @@ name: live/streams
 task: prediction
 model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}
 data: {corpus: synthetic-language, train_lines: 300}
-training: {steps: 30000, batch_tokens: 256, length: 16, warmup: 3, validate_every: 100, record_every: 20}
+training: {steps: 1000000, batch_tokens: 256, length: 16, warmup: 3, validate_every: 100, record_every: 20}
 axes: {kernel: [exponential, rbf]}
 tables:
 - {name: "kernels <b>", rows: kernel}

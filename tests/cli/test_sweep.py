@@ -9,7 +9,7 @@ import pytest
 from grids import FAILING, LONG, PLANTED, TINY
 from looked_after import typed
 from terminal import LiveTerminal, stop_for_good
-from waiting import wait_until
+from waiting import has_begun, wait_until
 
 from kdx.attention.kernels import KERNELS
 from kdx.store.records import RunState
@@ -67,7 +67,7 @@ def test_a_sweep_runs_what_is_not_there_yet_and_a_failing_cell_hurts_nobody(term
 
 @pytest.mark.long
 def test_a_stopped_sweep_goes_on_with_the_command_that_it_ends_with(terminal):
-    terminal.write("grid.yaml", LONG)
+    terminal.write("grid.yaml", LONG.replace("steps: 800", "steps: 3000"))
 
     # Ctrl-C on a terminal, where a display shows how it goes.
     terminal.environment |= {"NO_COLOR": "1", "COLUMNS": "200"}
@@ -145,7 +145,7 @@ def test_on_another_processor_a_run_goes_on_only_when_told_to_and_the_report_say
     differs = ELSEWHERE[elsewhere]
     terminal.write("grid.yaml", LONG)
     sweep = terminal.start("sweep", "grid.yaml", "--set", "seeds=1")
-    wait_until(lambda: terminal.is_at_work())
+    wait_until(lambda: has_begun(terminal.folder / "runs.files"))
     sweep.send_signal(signal.SIGTERM)
     assert sweep.wait(300) == 143
 

@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -72,7 +72,8 @@ def worker(folder: Path, *words: str, program: str | None = None) -> subprocess.
 def dies(process: subprocess.Popen[str]) -> None:
     """All of its processes end at once, as where a machine loses its power."""
     for pid in family(process.pid):
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # the others end with their sweep
+            os.kill(pid, signal.SIGKILL)
     process.communicate()
 
 
@@ -108,7 +109,7 @@ def numbers(folder: Path, database: str = "runs.db") -> list[tuple]:
 def interrupted(folder: Path) -> None:
     """The first run has a checkpoint to go on from."""
     first = worker(folder)
-    wait_until(lambda: any(run.progress_step > 100 for run in runs(folder)), lambda: first.poll() is None)
+    wait_until(lambda: any(run.progress_step for run in runs(folder)), lambda: first.poll() is None)
     first.send_signal(signal.SIGTERM)
     assert ends(first)[0] == 143
 
@@ -121,8 +122,9 @@ def test_two_workers_share_a_sweep_and_each_run_is_done_once(folder):
     assert (code, other_code) == (0, 0), said + also_said
     assert [run.state for run in runs(folder)] == [RunState.COMPLETED] * 4
     assert [len(tried) for tried in attempts(folder).values()] == [1] * 4
-    assert said.startswith("works at shared: 4 runs\n")
-    assert "ended here: " in said and said.endswith("next: kdx report\n")
+    # The first may come too late to any run.
+    assert any(text.startswith("works at shared: 4 runs\n") and "ended here: " in text for text in (said, also_said))
+    assert said.endswith("next: kdx report\n") and also_said.endswith("next: kdx report\n")
 
 
 @pytest.mark.long

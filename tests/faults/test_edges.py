@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from processes import GRID, alive, family, kdx, rows, wait_for_rows
-from waiting import wait_until
+from waiting import has_begun, wait_until
 
 from kdx.errors import TRY_AGAIN, KdxError
 from kdx.store import reading
@@ -243,8 +243,10 @@ def test_messages_that_cannot_be_delivered_end_and_block_nothing(undelivered, at
     figure(f"exit {code}, all completed; SIGTERM: exit {stopped}")
 
 
-def test_a_server_that_is_killed_is_replaced_and_its_runs_go_on(unbroken, at_work, tmp_path, figure):
-    process = at_work()
+def test_a_server_that_is_killed_is_replaced_and_its_runs_go_on(unbroken, tmp_path, data_home, figure):
+    (tmp_path / "grid.yaml").write_text(GRID)
+    process = kdx(tmp_path, *SWEEP)
+    at_work_until(lambda: has_begun(tmp_path / "runs.files"), process)
     _, server, *workers = family(process.pid)
     os.kill(server, signal.SIGKILL)
     assert process.wait(300) == 0

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 from lengths import count
 from victims import SPECS, Run, killed
+from waiting import wait_until
 
 from kdx.store import claims, reading
 from kdx.store.database import open_database
@@ -149,11 +150,24 @@ def test_a_checkpoint_that_cannot_be_forced_to_disk_is_not_counted_on(nth, unbro
 def test_a_run_whose_database_is_locked_and_then_taken_away_waits_and_makes_no_other(unbroken, figure, tmp_path):
     whole, _ = unbroken("prediction")
     run, aside = Run(tmp_path / "run", SPECS["prediction"]), tmp_path / "aside.db"
-    pid = run.attempt()
-    while not run.rows():
-        time.sleep(0.05)
+    ready, locked = run.folder / "ready", run.folder / "locked"
+
+    def waits_before_its_third_commit() -> None:
+        real, calls = RunWriter.together, itertools.count(1)
+
+        def together(*arguments) -> None:
+            if next(calls) == 3:
+                ready.touch()
+                wait_until(locked.exists)
+            real(*arguments)
+
+        RunWriter.together = together
+
+    pid = run.attempt(waits_before_its_third_commit)
+    wait_until(ready.exists)
     seconds = 2.0
     with open_database(run.path, write=True) as database, database.write():
+        locked.touch()
         time.sleep(seconds)
         assert os.waitpid(pid, os.WNOHANG)[0] == 0, "it waits"
         run.path.rename(aside)

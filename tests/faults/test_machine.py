@@ -163,8 +163,9 @@ def test_no_worker_outlives_its_sweep(figure, tmp_path, data_home):
     (tmp_path / "grid.yaml").write_text(GRID.replace("steps: 120", "steps: 100000"))
     process = kdx(tmp_path, "sweep", "grid.yaml", "--workers", "2")
     wait_for_rows(tmp_path, process, 0)
+    # The sweep, its server, two workers.
+    wait_until(lambda: len(family(process.pid)) == 4, lambda: process.poll() is None)
     everyone = family(process.pid)
-    assert len(everyone) == 4, "a sweep, its server, two workers"
     killed = time.monotonic()
     os.kill(process.pid, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL

@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -183,12 +182,12 @@ def break_and_resume(folder: Path) -> tuple[Path, list[list[int]]]:
 
 def _broken(database: Path, verb: str, signum: signal.Signals) -> list[int]:
     """Start or resume the sweep, and break it off when a run has validated anew; the step of each run then."""
-    before = {run.id: run.step for run in _resumed_runs(database)}
+    before = _validations(database)
     grid = [str(FOLDER / "resume.yaml")] if verb == "sweep" else []
     process = start(database.parent, verb, *grid, "--db", database.name, "--workers", "2")
     deadline = time.monotonic() + PATIENCE
     try:
-        while not _validated(database, before) and process.poll() is None:
+        while _validations(database) == before and process.poll() is None:
             assert time.monotonic() < deadline, f"no validation for {PATIENCE} s"
             time.sleep(0.01)
         if signum == signal.SIGINT:
@@ -211,17 +210,10 @@ def _resumed_runs(database: Path) -> list[kdx.api.Run]:
     return list(kdx.runs("resume", database)) if database.exists() else []
 
 
-def _validated(database: Path, before: dict[int, int]) -> bool:
-    """Whether some run has a validation in the database that is later than its step before.
-
-    Read without kdx, which takes as long as a run has left when other processes use the cores.
-    """
-    last = "SELECT run_id, max(step) FROM metric WHERE name = 'valid/loss' GROUP BY run_id"
-    try:
-        with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-            return any(step > before.get(run, 0) for run, step in connection.execute(last))
-    except sqlite3.OperationalError:
-        return False  # there is no database, or nothing in it, yet
+def _validations(database: Path) -> int:
+    """How many validations the logs of runs have; the database has them a second later or more."""
+    logs = database.with_suffix(".files").glob("*/log.txt")
+    return sum(log.read_text().count("valid/loss ") for log in logs)
 
 
 # Numbers

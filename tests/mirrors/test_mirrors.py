@@ -6,11 +6,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from waiting import wait_until
+from waiting import has_begun, wait_until
 
 import kdx
 from kdx.errors import KdxError
@@ -55,12 +54,6 @@ def typed(tmp_path, data_home, monkeypatch):
 def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
     out, err = process.communicate(timeout=300)
     return process.returncode, out, err
-
-
-def is_beyond(step: int, database: Path) -> bool:
-    with suppress(KdxError):  # it is yet to be made
-        return any(run.step > step for run in kdx.runs(database=database))
-    return False
 
 
 def recorded(folder: Path) -> Curves:
@@ -137,7 +130,7 @@ def assert_same(there: Curves, here: Curves) -> None:
 @pytest.mark.parametrize("program", READERS)
 def test_a_sweep_that_is_stopped_and_resumed_has_its_curves_there_once(typed, tmp_path, program, figure):
     sweep = typed("sweep", "grid.yaml", "--mirror", program, "--workers", "2")
-    wait_until(lambda: is_beyond(5, tmp_path / "runs.db"))
+    wait_until(lambda: has_begun(tmp_path / "runs.files"))
     sweep.send_signal(signal.SIGINT)
     code, _, err = ended(sweep)
     assert code == 130 and "mirror" not in err, err

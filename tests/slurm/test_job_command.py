@@ -64,7 +64,7 @@ def started(
 
 
 def begun(folder: Path) -> str:
-    wait_until((folder / "began").exists)
+    wait_until(lambda: (folder / "began").exists() and (folder / "began").read_text().endswith("\n"))
     return (folder / "began").read_text()
 
 
@@ -83,6 +83,15 @@ def test_before_its_time_limit_a_worker_leaves_and_the_job_is_queued_again(tmp_p
     job.send_signal(signal.SIGUSR2)
     assert job.wait(300) == 0
     assert "asked" in begun(tmp_path)
+    assert (folder / "scontrol.words").read_text() == "requeue 77\n"
+
+
+def test_a_worker_that_ends_as_soon_as_it_is_asked_has_left_all_the_same(tmp_path, played):
+    folder = played(scontrol="")
+    job = started(tmp_path, ("  kill -0", '  while kill -0 "$worker" 2>/dev/null; do sleep 0.05; done'))
+    begun(tmp_path)
+    job.send_signal(signal.SIGUSR2)
+    assert job.wait(300) == 0
     assert (folder / "scontrol.words").read_text() == "requeue 77\n"
 
 

@@ -52,6 +52,8 @@ def translate(error: sqlite3.Error, path: Path, real: Path, patience: float, *, 
                 place=place,
                 hint=f"copy it together with {path.name}-journal to a folder of yours",
             )
+        case sqlite3.SQLITE_READONLY if code == sqlite3.SQLITE_READONLY_DBMOVED:
+            return gone(place, PUT_BACK)
         case sqlite3.SQLITE_READONLY:
             return not_writable(path)
         case sqlite3.SQLITE_CANTOPEN:

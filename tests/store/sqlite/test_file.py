@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 from stored import CELL, add_cell, cells, digest, refusal
 
 from kdx.errors import DatabaseError, StorageError
@@ -160,6 +161,17 @@ def test_a_database_that_is_deleted_while_open_is_not_made_anew(database: Databa
     path.unlink()
     with pytest.raises(DatabaseError) as caught:
         add_cell(database)
+    assert str(caught.value) == f"{path}: {GONE}"
+    assert not path.exists()
+
+
+def test_a_database_that_is_deleted_before_the_first_write_of_a_transaction_is_not_made_anew(
+    database: Database, path: Path
+):
+    add_cell(database)
+    event.listen(database._engine, "begin", lambda _: path.unlink())
+    with pytest.raises(DatabaseError) as caught:
+        add_cell(database, "d" * 32)
     assert str(caught.value) == f"{path}: {GONE}"
     assert not path.exists()
 

@@ -32,9 +32,9 @@ def exit_of(channel: socket.socket) -> dict:
 
 
 def claimed_runs(database: Database) -> list[Work]:
-    """Both runs of LONG, claimed."""
+    """Both runs of a grid, which do not end by themselves, claimed."""
     grid = database.location.parent / "grid.yaml"
-    grid.write_text(LONG)
+    grid.write_text(LONG.replace("steps: 800", "steps: 1000000"))
     plan = load_grid(grid)
     recording.register(database, plan)
     (cell,), runs = plan.cells, reading.load_sweep(database).runs
@@ -124,10 +124,10 @@ class Noting:
 
 
 @pytest.fixture
-def serving(monkeypatch):
+def serving(monkeypatch, request):
     """The end of a sweep at a server whose workers only note their process id."""
     monkeypatch.setattr("kdx.sweep.worker.work", Noting.work)
-    monkeypatch.setattr(server, "IDLE", 0.2)
+    monkeypatch.setattr(server, "IDLE", getattr(request, "param", GIVE_UP))
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
@@ -147,9 +147,15 @@ def noted(here: socket.socket, folder: Path, **work) -> int:
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_done_takes_the_next_work_and_ends_when_there_is_none(serving, tmp_path):
+def test_a_worker_that_is_done_takes_the_next_work(serving, tmp_path):
     first = noted(serving, tmp_path)
     assert noted(serving, tmp_path) == first
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("serving", [0.2], indirect=True)
+def test_a_worker_ends_when_there_is_no_more_work(serving, tmp_path):
+    first = noted(serving, tmp_path)
     wait_until(lambda: not Path(f"/proc/{first}").exists())
     assert noted(serving, tmp_path) != first
 
