@@ -7,7 +7,7 @@ from functools import cached_property
 from math import fsum, hypot
 from typing import NamedTuple
 
-from kdx.grid.cell_selector import factors, in_layer
+from kdx.grid.cell_selector import default_word, factors, in_layer
 from kdx.grid.seeds import SeedRule, rule_of
 from kdx.grid.table_layout import is_of_evaluation
 from kdx.grid.words import known_options
@@ -288,8 +288,8 @@ def _by_options(
 ) -> Iterator[tuple[list[Candidate], list[Candidate]]]:
     """Pairs of sides that agree in every option, except those that some cell lacks, of cells that agree in all else.
 
-    Between lookup and product, say, the clip is no difference, since product has none; but two kernels that both have a
-    temperature are compared at the same one.
+    Two kernels that both have a temperature are compared at the same one. Between lookup and product the clip is no
+    difference, since product has none: lookup counts with its default, as it has in a grid that does not name the clip.
     """
     shared = sorted(option for option in options if all(option in candidate.words for candidate in candidates))
     pairs: dict[tuple[str, ...], tuple[dict[str, Candidate], dict[str, Candidate]]] = {}
@@ -297,7 +297,18 @@ def _by_options(
         pair = pairs.setdefault(tuple(candidate.words[option] for option in shared), ({}, {}))
         for index in candidate.sides:
             pair[index][candidate.record.id] = candidate
-    yield from (([*a.values()], [*b.values()]) for a, b in pairs.values() if a and b)
+    rest = options.difference(shared)
+    defaults = {option: default_word(name) for option in rest if (name := in_layer(option)[1]) in known_options()}
+    yield from ((_at_defaults(a, defaults), _at_defaults(b, defaults)) for a, b in pairs.values() if a and b)
+
+
+def _at_defaults(side: Mapping[str, Candidate], defaults: Mapping[str, str | None]) -> list[Candidate]:
+    """The cells of a side that have each option, or lack it, at its default; all cells if there is none."""
+    candidates = [*side.values()]
+    usual = (
+        each for each in candidates if all(each.words.get(option, word) == word for option, word in defaults.items())
+    )
+    return [*usual] or candidates
 
 
 def distinguished(

@@ -12,6 +12,7 @@ from claimed import (
     HOLDS,
     PRODUCT,
     RBF,
+    SUM,
     UNTESTED,
     answer_of,
     claim,
@@ -162,9 +163,18 @@ def test_settings_that_read_alike_are_distinguished_by_a_word_before_a_number() 
 
 
 def test_what_a_side_has_in_several_ways_is_averaged_over() -> None:
-    verdict = of_choices(PRODUCT, {"position": "lookup"}, {"position": "lookup", "clip": 4})
-    (outcome,) = verdict.outcomes
-    assert outcome.cells.over == ("clip",) and len(outcome.cells.b) == 2
+    (outcome,) = of_choices(PRODUCT, SUM, {**SUM, "inject": "per-layer"}).outcomes
+    assert outcome.cells.over == ("inject", "value") and len(outcome.cells.b) == 2
+
+
+@pytest.mark.parametrize(("clips", "compared", "over"), [((4, 16, 8), (16,), ()), ((4, 8), (4, 8), ("clip",))])
+def test_an_option_of_one_side_has_its_default_unless_no_cell_has_that(
+    clips: tuple[int, ...], compared: tuple[int, ...], over: tuple[str, ...]
+) -> None:
+    cells = [cell("product", position="product"), *(cell(f"{clip}", position="lookup", clip=clip) for clip in clips)]
+    sides = Contrast.model_validate({"a": PRODUCT, "b": {"position": "lookup"}, "expect": "better"})
+    (outcome,) = finding(claim(sides), cells, [item for each in cells for item in seeded(each.id, *EXP)]).outcomes
+    assert (ids(outcome.cells.b), outcome.cells.over) == (tuple(map(str, compared)), over)
     assert outcome.cells.confounders == ("placement",)
 
 
