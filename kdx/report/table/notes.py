@@ -128,7 +128,7 @@ def _on_scores(layout: Layout) -> Iterator[str]:
         yield f"Per cell, the {split}score of the seed with the best {rule}{_over_seeds(layout)}."
     else:
         errors = dict.fromkeys(over(cell.documents) for cell in cells if cell.half_width is not None)
-        spread = f" ± half of its 95% interval by Student's t over {' or '.join(errors)}" if errors else ""
+        spread = f" ± half the width of its 95% interval by Student's t over {' or '.join(errors)}" if errors else ""
         weights = f"each run's weights are those of its best {rule}"
         yield f"Per cell, the mean {split}score{spread}{_number(layout)}; {weights}."
     of_pieces = {

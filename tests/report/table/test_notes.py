@@ -45,7 +45,7 @@ def test_a_table_without_cells_says_nothing() -> None:
 
 def test_a_mean_says_what_its_interval_is_and_how_weights_were_chosen() -> None:
     assert notes(*two([1.0, 2.0], [3.0, 4.0]), {"cell": "mean"})[0] == (
-        "Per cell, the mean test score ± half of its 95% interval by Student's t over seeds alone; n = 2 seeds; each "
+        "Per cell, the mean test score ± half the width of its 95% interval by Student's t over seeds alone; n = 2 seeds; each "
         "run's weights are those of its best valid/bleu."
     )
 
