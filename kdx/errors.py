@@ -150,12 +150,12 @@ FREE_SPACE = f"free some space (df and df -i show what there is), {TRY_AGAIN}"
 
 
 _FULL = StorageError, "the disk is full", FREE_SPACE
-_FAILED = StorageError, "the disk failed", f"look after the disk, {TRY_AGAIN}"
+_FAILED = StorageError, "the disk failed", f"check the disk, {TRY_AGAIN}"
 _FORBIDDEN = AccessError, "no permission", f"look at its owner and mode and those of its folder, {TRY_AGAIN}"
 _READ_ONLY = (
     AccessError,
     "no permission",
-    f"name a folder on another disk, or look after this one: a disk that failed is often mounted so; {TRY_AGAIN}",
+    f"name a folder on another disk, or check this one: a disk that failed is often mounted so; {TRY_AGAIN}",
 )
 _OF_THE_MACHINE: dict[int | None, tuple[type[KdxError], str, str]] = {
     errno.ENOSPC: _FULL,

@@ -39,7 +39,7 @@ def test_a_message_reads_in_one_order(fault, text):
         (errno.ENOSPC, 74, "f: the disk is full: No space left on device\n  hint: free some space"),
         (errno.EDQUOT, 74, "f: the disk is full: Disk quota exceeded\n"),
         (errno.EFBIG, 74, "f: the disk is full: File too large\n"),
-        (errno.EIO, 74, "f: the disk failed: Input/output error\n  hint: look after the disk"),
+        (errno.EIO, 74, "f: the disk failed: Input/output error\n  hint: check the disk"),
         (errno.EROFS, 3, "f: no permission: Read-only file system\n  hint: name a folder on another disk"),
         (errno.EACCES, 3, "f: no permission: Permission denied\n  hint: look at its owner and mode"),
         (errno.EPERM, 3, "f: no permission: Operation not permitted\n"),

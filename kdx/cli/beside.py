@@ -77,7 +77,7 @@ def training(
         if budget is not None:
             raise KdxError("--budget and --slurm exclude each other", hint="--time is the time limit of a job")
         if beside.on_end is not None:
-            hint = "--sbatch=--mail-type=END tells the end of a job"
+            hint = "--sbatch=--mail-type=END makes Slurm send a mail when a job ends"
             raise KdxError("--on-end and --slurm exclude each other", hint=hint)
         if beside.mirror is not None:
             require(beside.mirror)

@@ -132,7 +132,7 @@ def check(
     }
     context.answer(record, lambda: _lines(changes, left_out))
     values = f"{file}: {count_of(numbers, 'number')} of {_few(of_tables, 'table')}"
-    also = f"; captions and notes of the author's own: {len(own)}" if own else ""
+    also = f"; captions and notes that the author rewrote: {len(own)}" if own else ""
     if not changes and not left_out:
         few = len(of_sweeps) <= _MOST_NAMED
         kind = "sweeps " if len(of_sweeps) > 1 else "sweep "

@@ -40,7 +40,7 @@ def check(context: Answering) -> None:
 
     context.answer({"database": db, "schema": REVISION, "faults": checked.faults, "rows": checked.rows}, lines)
     if checked.faults:
-        rescue = f"take it back from a copy, or save what is left: {database_at(db).recovery}"
+        rescue = f"restore a backup, or save what is left: {database_at(db).recovery}"
         say(f"{db}: {len(checked.faults)} found; {rescue}")
         raise typer.Exit(FOUND)
     copy = f"; copy it with: {context.command('db backup FILE')}" if database_at(db).file else ""

@@ -53,7 +53,7 @@ def doctor(
     listed: tuple[RunFile, ...] = ()
     if checked.faults:
         # A database that cannot be trusted says nothing about runs and files.
-        rescue = f"take it back from a copy, or save what is left with: {closed.recovery}"
+        rescue = f"restore a backup, or save what is left with: {closed.recovery}"
         problems = [Finding(db, fault, hint=rescue) for fault in checked.faults]
     else:
         files, runs, listed, problems = _examine(context)
@@ -197,7 +197,7 @@ def _lines(facts: Mapping[str, Any], findings: Sequence[Finding], mended: Collec
     if not database["sound"]:
         texts["runs"] = texts["files"] = "unchecked, since the database is not sound"
     if changed := database["numbers_that_a_replay_changed"]:
-        texts["runs"] += f"; {changed} numbers came out otherwise when a resumed run replayed them"
+        texts["runs"] += f"; {changed} numbers differed when a resumed run computed them again"
     leftovers = {"set aside as damaged": files["set_aside"], "of runs not in this database": files["of_unknown_runs"]}
     texts["files"] += "".join(f"; {count} {what}, see kdx gc" for what, count in leftovers.items() if count)
     yield from (f"{name:9} {sanitize_lines(text)}" for name, text in texts.items())

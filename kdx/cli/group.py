@@ -271,7 +271,7 @@ _ELSEWHERE = {
     "lr learning-rate": "--set training.learning_rate=1e-3",
     "c config config-file grid": "a grid is named without an option: kdx sweep grid.yaml",
     "gpu gpus device cuda": "--devices chooses GPUs, of commands that train",
-    "v verbose debug": "kdx logs RUN prints all that a run said",
+    "v verbose debug": "kdx logs RUN prints the whole log of a run",
     "V": "kdx --version",
 }
 """Names that other programs have for options → what kdx has instead."""

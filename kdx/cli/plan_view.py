@@ -153,7 +153,7 @@ class PlanView:
             parts.append("time: unknown, since no similar run has completed; --probe measures it")
         elif forecast.evaluations:
             evaluations = count_of(forecast.evaluations, "evaluation")
-            parts.append(f"time: unknown; {evaluations} to make, whose time is recorded nowhere")
+            parts.append(f"time: unknown; {evaluations} to make, whose time is not recorded")
         if weights := self._weights():
             at_least = "at least " if forecast.unknown else ""
             parts.append(f"disk: {at_least}{size(weights)} of weights")

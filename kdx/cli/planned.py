@@ -164,8 +164,8 @@ def what_is_left_out(budget: Budget, covered: Covered, plan: Plan) -> str | None
 
 def without_time(evaluations: int) -> str:
     """Return the remark that evaluations are in no time that is forecast."""
-    are = "is not in it, for its" if evaluations == 1 else "are not in it, for their"
-    return f"{count_of(evaluations, 'evaluation')} {are} time is recorded nowhere"
+    are = "is not in it, since its" if evaluations == 1 else "are not in it, since their"
+    return f"{count_of(evaluations, 'evaluation')} {are} time is not recorded"
 
 
 def names_of(cells: Sequence[PlannedCell]) -> str:

@@ -63,7 +63,7 @@ class Lines:
     """Number of runs."""
     counts: dict[str, int] = field(default_factory=dict)
     pauses: set[Pause] = field(default_factory=set)
-    """Why runs are not started although nobody works at them."""
+    """Why runs are not started although nobody works on them."""
     evaluations: dict[str, int] = field(default_factory=dict)
     """How many evaluations of completed runs are made, to be made, or failed."""
     seconds: list[float] = field(default_factory=list)
@@ -184,7 +184,7 @@ class Lines:
         self.note(f"evaluated {run_name(run)}{left}{reason} ({took:.0f} s)")
 
     def host_lost(self, problem: str) -> None:
-        self.note(f"{problem}, and they with it: starting another")
+        self.note(f"{problem}, and all workers with it: starting another")
 
     def stopping(self) -> None:
         self.note("stopping at the next safe point; once more ends at once")

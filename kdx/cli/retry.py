@@ -127,12 +127,12 @@ def _report_changed(changed: Mapping[int, Sequence[str]]) -> None:
 
 
 def _without_running(runs: list[RunRecord], named: NamedRuns) -> list[RunRecord]:
-    """Return the runs of a sweep that no process works at; all runs that were named by their numbers."""
+    """Return the runs of a sweep that no process works on; all runs that were named by their numbers."""
     if named.sweep is None:
         return runs
     idle = [run for run in runs if run.state is not RunState.RUNNING]
     if len(idle) < len(runs):
-        say(f"note: {count_of(len(runs) - len(idle), 'run')} left as they are, since a process works at them")
+        say(f"note: {count_of(len(runs) - len(idle), 'run')} left as they are, since a process works on them")
     return idle
 
 

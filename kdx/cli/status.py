@@ -1,4 +1,4 @@
-"""`kdx status`: the progress of sweeps and of their runs, who works at them, and how long they will take."""
+"""`kdx status`: the progress of sweeps and of their runs, who works on them, and how long they will take."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -111,7 +111,7 @@ class Worker:
 
 
 def worker_of(work: WorkRecord) -> Worker:
-    """Return who works at a run."""
+    """Return who works on a run."""
     alive = work.owner is not None and liveness(work.owner) is not Liveness.GONE
     lapsed = work.lease_left is not None and work.lease_left < 0
     state = ", which is gone" if not alive else ", whose lease has lapsed" if lapsed else ""
@@ -332,7 +332,7 @@ def time_left(status: SweepStatus) -> str:
     if not status.searching and not set(status.summary.counts) - OVER:
         return ""
     of_search = " for the search" if status.searching else ""
-    nobody = "" if any(worker.alive for worker in status.working) else " once somebody works at it"
+    nobody = "" if any(worker.alive for worker in status.working) else " once a worker continues it"
     return f"about {in_words(status.seconds_left)}{of_search}{nobody}"
 
 
@@ -354,7 +354,7 @@ class RunStatus:
 
     @property
     def detail(self) -> str:
-        """Who works at the run, what it waits for, or why it ended."""
+        """Who works on the run, what it waits for, or why it ended."""
         run = self.view.record
         if self.worker is not None:
             return f"{self.worker.place}, for {in_words(self.worker.seconds)}"

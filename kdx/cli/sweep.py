@@ -44,7 +44,7 @@ def sweep(
 ) -> None:
     """Train the runs of a grid that the database lacks.
 
-    Ctrl-C once stops at the next safe point, twice at once; `kdx resume` continues.
+    Ctrl-C stops at the next safe point, a second Ctrl-C immediately; `kdx resume` continues.
 
     Example: kdx sweep quickstart --workers 2
     """

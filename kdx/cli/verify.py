@@ -45,9 +45,10 @@ def verify(
     result can be off because its inputs are rounded. Exit code 5 when one is above its tolerance.
 
     Each component gives what its class says, and leaves torch's settings and random numbers alone; in several variants
-    of an attention with it, both paths and their gradients agree, masks, memories, caches and other rows change
-    nothing, gradients are right, and half precision is as near as it can be; without positions the order of tokens
-    changes nothing; and what a class says of itself holds, such as that its kernel is positive semi-definite.
+    of an attention with it, both paths and their gradients agree, padding and the other rows of a batch change nothing,
+    a memory or a cache gives the same as one pass, gradients are right, and half precision is as near as it can be;
+    without positions the order of tokens changes nothing; and what a class says of itself holds, such as that its
+    kernel is positive semi-definite.
 
     Example: kdx verify --component my_kernels.py:Cauchy
     """

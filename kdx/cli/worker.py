@@ -51,8 +51,8 @@ def worker(
         typer.Option(
             "--leave-unlike",
             metavar="10m",
-            help="Leave runs that began on another machine or code, or whose checkpoint is not here, to other workers"
-            " for this long.",
+            help="How long other workers have to resume a run that started with other libraries, code or hardware, or"
+            " whose checkpoint is not here; then --if-changed decides.",
         ),
     ] = "10m",
 ) -> None:
@@ -120,7 +120,7 @@ class _Messages:
 
     def opened(self, plan: Plan) -> None:
         search = "; it is searched first" if plan.searched else ""
-        say(f"works at {plan.name}: {count_of(len(plan.runs), 'run')}{search}")
+        say(f"works on {plan.name}: {count_of(len(plan.runs), 'run')}{search}")
         announce(plan)
 
     def lacking(self, sweep: str, cells: int | None, why: KdxError) -> None:

@@ -198,7 +198,7 @@ class Training(Section):
     validate_every: Count | None = None
     """Steps between validations; None: one pass over the training text."""
     average: Natural = 0
-    """Last validations over whose weights the tested mean is taken, at most all; 0: the weights of the best one."""
+    """Number of last validations whose weights are averaged for the test; 0: the weights of the best one."""
     record_every: Annotated[Count, NO_COST] = 10
     """Steps between two rows of the training loss."""
     threads: Count = 1
@@ -239,9 +239,9 @@ class Evaluation(Section):
     beam: Count = 1
     """Hypotheses kept at each word of a test translation; 1 is greedy."""
     valid_beam: Count = 1
-    """The same for validation, which comes often."""
+    """Hypotheses kept at each word of a translation in validation, which comes often."""
     length_penalty: NotNegative = 1.0
-    """a of the penalty below; 0 compares plain log-probabilities."""
+    """Exponent of the length penalty; 0 compares plain log-probabilities."""
     penalty: LengthPenalty = LengthPenalty.LENGTH
     """The penalty of a hypothesis of n tokens, the end mark among them."""
     longest: tuple[NotNegative, Natural] = (2.0, 10)

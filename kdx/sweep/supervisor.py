@@ -557,7 +557,7 @@ class Supervisor:
         if self._hosts_lost == HOSTS:
             raise ServerError(
                 f"{lost.problem} {HOSTS} times in a row",
-                hint="where memory ran out (dmesg tells), take fewer --workers; kdx resume continues from checkpoints",
+                hint="if memory ran out (see dmesg), use fewer --workers; kdx resume continues from checkpoints",
             )
         self.listener.host_lost(lost.problem)
 

@@ -28,7 +28,7 @@ from kdx.errors import TRY_AGAIN, DatabaseError, Faults, KdxError, Place, Storag
         (
             OSError(errno.EIO, "Input/output error", "<stdout>"),
             74,
-            f"error: <stdout>: the disk failed: Input/output error\n  hint: look after the disk, {TRY_AGAIN}\n",
+            f"error: <stdout>: the disk failed: Input/output error\n  hint: check the disk, {TRY_AGAIN}\n",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""`kdx cancel` stops runs, also those that another kdx works at; `kdx retry` takes them up again."""
+"""`kdx cancel` stops runs, also those that another kdx works on; `kdx retry` takes them up again."""
 
 import json
 from types import SimpleNamespace

@@ -52,7 +52,7 @@ def test_what_is_wrong_is_told_with_exit_code_5():
         "wrong: 2 rows of run name a row of cell that is not there",
         "wrong: 2 rows of sweep_run name a row of cell that is not there",
     ]
-    assert done.stderr == ("runs.db: 4 found; take it back from a copy, or save what is left: sqlite3 FILE .recover\n")
+    assert done.stderr == ("runs.db: 4 found; restore a backup, or save what is left: sqlite3 FILE .recover\n")
     assert len(json.loads(typed("db", "check", "--json").stdout)["faults"]) == 4
 
 

@@ -86,7 +86,7 @@ def test_failed_evaluations_are_tried_again_when_that_is_asked(ran):
     (decided,) = json.loads(typed("plan", "grid.yaml", "--json").stdout)["runs"]
     assert (decided["action"], [settings["beam"] for settings in decided["evaluations"]]) == ("evaluate", [3])
     done = typed("plan", "grid.yaml")
-    assert done.stdout.splitlines()[-1] == "time: unknown; 1 evaluation to make, whose time is recorded nowhere"
+    assert done.stdout.splitlines()[-1] == "time: unknown; 1 evaluation to make, whose time is not recorded"
     assert done.stderr.startswith("1 run of 1 cell × 1 seed: 1 to evaluate; 1 evaluation to make")
 
 

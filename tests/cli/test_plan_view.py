@@ -172,13 +172,13 @@ def test_evaluations_are_in_no_time_and_the_line_says_so(tmp_path):
     (cell,) = forecast.cells
     known = Forecast(100.0, None, None, Basis.CELL, 1)
     time = cost(plan, forecast.with_forecasts({cell: known}), 1, 1, None)
-    assert time.endswith("; 4 evaluations are not in it, for their time is recorded nowhere")
+    assert time.endswith("; 4 evaluations are not in it, since their time is not recorded")
     evaluates = [
         replace(each, decision=replace(each.decision, action=Action.EVALUATE, missing=each.decision.missing[:1]))
         for each in forecast.runs
     ]
     evaluated = replace(forecast, runs=tuple(evaluates))
-    assert cost(plan, evaluated, 1, 1, None) == "time: unknown; 2 evaluations to make, whose time is recorded nowhere"
+    assert cost(plan, evaluated, 1, 1, None) == "time: unknown; 2 evaluations to make, whose time is not recorded"
     assert "◎ done, with evaluations to make" in lines(plan, evaluated, every=False)
     assert cost(plan, replace(forecast, runs=()), 1, 1, None) is None
 
@@ -231,7 +231,7 @@ def test_a_budget_may_be_enough_or_unknown():
     enough = what_is_left_out(SIX_HOURS, Covered(PLAN.runs[:1], (), 50.0), PLAN)
     assert enough == "the budget of 6h is enough for the one run to do: about 50 s"
     with_evaluation = what_is_left_out(SIX_HOURS, Covered(PLAN.runs[:1], (), 50.0, evaluations=1), PLAN)
-    assert with_evaluation == f"{enough}; 1 evaluation is not in it, for its time is recorded nowhere"
+    assert with_evaluation == f"{enough}; 1 evaluation is not in it, since its time is not recorded"
     assert what_is_left_out(SIX_HOURS, Covered((), (), 0.0), PLAN) is None
     for unknown, like in ((PLAN.cells, ""), (PLAN.cells[:2], " like those of 2 cells")):
         line = what_is_left_out(SIX_HOURS, Covered(PLAN.runs, None, None, unknown), PLAN)

@@ -67,7 +67,7 @@ def test_each_event_is_one_line(capsys):
         "started aaaaaaaa [b]rbf · seed 0\n"
         "started aaaaaaaa [b]rbf · seed 1\n"
         "completed aaaaaaaa [b]rbf · seed 0: bleu 31.24 valid, 30.10 test (0 s)\n"
-        "the process that workers are forked from was killed by SIGKILL, and they with it: starting another\n"
+        "the process that workers are forked from was killed by SIGKILL, and all workers with it: starting another\n"
         "stopping at the next safe point; once more ends at once\n"
         "failed aaaaaaaa [b]rbf · seed 1: ValueError: \\x1b[31mno (0 s)\n",
     )

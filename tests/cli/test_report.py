@@ -89,7 +89,7 @@ def test_full_notes_say_how_metrics_were_made_and_where_cells_differ(form: str) 
         return " ".join(typed("report", "--format", form, *options).stdout.split())
 
     short, full = report(), report("--notes", "full")
-    assert "Compared cells also differ, beside task and kernel, in seeds." in short
+    assert "Apart from task and kernel, compared cells also differ in seeds." in short
     assert "how cells differ" not in short and "higher is better" not in short
     assert "how cells differ" in full and "higher is better." in full
 

@@ -78,7 +78,7 @@ def test_a_sweep_with_jobs_is_not_removed(jobs, played):
 def test_gc_removes_what_was_submitted_once_the_jobs_are_gone_and_the_sweep_is_done(jobs, played):
     (jobs / "source" / "kdx").mkdir(parents=True)
     (jobs / "source" / "kdx" / "a.py").write_text("1")
-    (jobs / "7_0.log").write_text("works at tiny")
+    (jobs / "7_0.log").write_text("works on tiny")
     other = jobs.with_name("2")  # being submitted
     other.mkdir()
 
@@ -101,8 +101,8 @@ def test_gc_removes_what_was_submitted_once_the_jobs_are_gone_and_the_sweep_is_d
 
 def test_the_log_of_a_job_is_found_by_its_number(jobs):
     assert "has no log yet" in refused("logs", "7_1").problem
-    (jobs / "7_0.log").write_text("works at tiny\n\x1b[2J")
-    assert typed("logs", "7_0").stdout == "works at tiny\n\\x1b[2J"
+    (jobs / "7_0.log").write_text("works on tiny\n\x1b[2J")
+    assert typed("logs", "7_0").stdout == "works on tiny\n\\x1b[2J"
     assert refused("logs", "-f", "7_0").problem == "-f follows a run, not a job"
     for other in ("8_0", "../7_0"):
         assert "no job" in refused("logs", other).problem

@@ -94,7 +94,7 @@ def test_a_worker_that_is_gone_is_told_and_does_not_count():
     machine, boot, namespace, _, start, rest = lease_holder().split("/")
     claimed(second, owner="/".join((machine, boot, namespace, "999999999", start, rest)))
     said = typed("status").stdout
-    assert "which is gone" in said and "once somebody works at it" in said
+    assert "which is gone" in said and "once a worker continues it" in said
     typed("cancel", "tiny", "seed=2")
     assert typed("status", "tiny").stderr.endswith("1 cancelled; next: kdx resume tiny\n")
 

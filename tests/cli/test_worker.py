@@ -123,7 +123,7 @@ def test_two_workers_share_a_sweep_and_each_run_is_done_once(folder):
     assert [run.state for run in runs(folder)] == [RunState.COMPLETED] * 4
     assert [len(tried) for tried in attempts(folder).values()] == [1] * 4
     # The first may come too late to any run.
-    assert any(text.startswith("works at shared: 4 runs\n") and "ended here: " in text for text in (said, also_said))
+    assert any(text.startswith("works on shared: 4 runs\n") and "ended here: " in text for text in (said, also_said))
     assert said.endswith("next: kdx report\n") and also_said.endswith("next: kdx report\n")
 
 
@@ -196,7 +196,7 @@ def test_a_sweep_that_is_added_while_a_worker_waits_is_done(folder):
     wait_until(lambda: [run.state for run in runs(folder)] == [RunState.COMPLETED] * 2, lambda: process.poll() is None)
     (folder / "late").touch()
     code, said = ends(process)
-    assert code == 0 and "works at added: 2 runs" in said and "2 runs ended here: 2 completed" in said
+    assert code == 0 and "works on added: 2 runs" in said and "2 runs ended here: 2 completed" in said
 
 
 @pytest.mark.long

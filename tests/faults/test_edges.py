@@ -251,7 +251,7 @@ def test_a_server_that_is_killed_is_replaced_and_its_runs_go_on(unbroken, tmp_pa
     os.kill(server, signal.SIGKILL)
     assert process.wait(300) == 0
     assert rows(tmp_path) == unbroken
-    assert "forked from was killed by SIGKILL, and they with it: starting another\n" in said(tmp_path)
+    assert "forked from was killed by SIGKILL, and all workers with it: starting another\n" in said(tmp_path)
     assert not any(map(alive, workers))
     figure(f"{len(workers)} runs went on under another server, identical")
 

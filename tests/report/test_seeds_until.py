@@ -195,7 +195,7 @@ def test_the_caption_states_the_rule_and_the_audit_that_it_chose_the_seeds():
     text = " ".join(caption(table, best="bold"))
     assert "Each cell has 3 to 6 seeds" in text and "Jennison & Turnbull 1989" in text and "at most 5%" in text
     assert "The best of more seeds" not in text
-    assert SEEDS_BY_RULE in {each.topic for each in table.audit} and "as many as their rule chose" in text
+    assert SEEDS_BY_RULE in {each.topic for each in table.audit} and "chosen by their rule" in text
     (best,) = tables(sweep_of(scores, table={**TABLE, "cell": "best-seed"}))
     assert "The best of more seeds is better by chance alone" in " ".join(best.notes)
 

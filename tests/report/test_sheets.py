@@ -537,7 +537,7 @@ def test_what_a_search_does_to_intervals_is_said_with_the_table():
     (note,) = [
         note for note in trials.table(trials.search("rbf"), trials.search("exponential")).notes if "trials" in note
     ]
-    assert "Another search would find others, which no interval allows for" in note
+    assert "Another search would find other settings, which no interval allows for" in note
 
 
 def test_what_draws_depend_on_one_another_has_no_expected_best():

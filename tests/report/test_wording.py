@@ -163,7 +163,7 @@ def test_the_short_caption_tells_what_the_seeds_can_show_and_in_what_else_cells_
         f"A true difference of {smallest:.2f} BLEU between two cells would be shown with 80% probability; a smaller "
         "one may be missed."
     )
-    assert rest == "Compared cells also differ, beside kernel and norm, in seeds and training.steps."
+    assert rest == "Apart from kernel and norm, compared cells also differ in seeds and training.steps."
 
 
 def test_seeds_that_one_cell_has_are_not_taken_for_those_of_two() -> None:

@@ -1,4 +1,4 @@
-"""How far runs are, who works at them, which wait or failed, and what completed ones cost."""
+"""How far runs are, who works on them, which wait or failed, and what completed ones cost."""
 
 import pytest
 from sqlalchemy import insert, select, update

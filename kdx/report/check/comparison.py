@@ -148,7 +148,7 @@ def compare(table: FoundTable, now: str, layout: Layout) -> Comparison:
         for token in expected[max(first - 1, 0) : last + 1]
     }
     rows = [unit for unit in units if unit.kind is Kind.ROWS and unit.words]
-    left_out = [f"{table.name}: most of its rows are others now"] if not rows or rows[0].is_own else []
+    left_out = [f"{table.name}: most of its rows have changed"] if not rows or rows[0].is_own else []
     listings = heads(format, table.name)
     known = {head[0] for head in listings.finditer(now)}
     left_out += [

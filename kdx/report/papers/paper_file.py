@@ -205,7 +205,7 @@ class Claim(Section):
     """A claim: a statement, and the comparisons that decide it."""
 
     id: str = Field(min_length=1, max_length=64)
-    """Its name in a report; every claim of a file has another."""
+    """Its name in a report, unique in the file."""
     statement: str = Field(min_length=1)
     """What is claimed, in one sentence."""
     source: str = ""

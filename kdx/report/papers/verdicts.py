@@ -45,7 +45,7 @@ from kdx.store.records import SweepRecord
 
 NO_CELLS = "no such cells"
 _SURVIVORS = (
-    "one side diverged more often, and the scores of what completed speak for it; more runs have to tell the rates"
+    "one side diverged more often, but its completed runs have better scores; more runs have to tell rates apart"
 )
 _MOST_RUNS = 1000
 

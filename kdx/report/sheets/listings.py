@@ -334,5 +334,5 @@ def _expected_best(table: Table) -> Iterator[str]:
         yield (
             f"Expected best of half as many trials, with the range of nine in ten such searches: {'; '.join(halves)}; "
             "by draws with replacement from the trials that completed (Dodge et al. 2019), which is too pessimistic, "
-            "the more the nearer to all of them (Tang et al. 2020)."
+            "the more so the closer to all of them (Tang et al. 2020)."
         )

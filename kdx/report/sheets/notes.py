@@ -121,7 +121,7 @@ def _spread(table: Table, group: Group) -> str:
     )
     if group.comparisons > 1:
         size = _size(alone, group.metric)
-        line += f"; in one comparison alone, the smallest difference that two such cells can show is {size}"
+        line += f"; in one comparison alone, a true difference of {size} would be shown with 80% probability"
     return f"{line}."
 
 
@@ -131,7 +131,7 @@ def _differ_also(table: Table) -> str:
     if not topics:
         return ""
     factors = _and([*table.layout.row_factors, *table.layout.column_factors])
-    return f"Compared cells also differ, beside {factors}, in {_and(topics)}."
+    return f"Apart from {factors}, compared cells also differ in {_and(topics)}."
 
 
 def _and(words: Sequence[str]) -> str:

@@ -35,7 +35,7 @@ FAST = "arithmetic"
 UNKNOWN = "unknown to this kdx"
 """Topic of cells with names that this kdx does not know."""
 
-SEEDS_BY_RULE = "seeds, as many as their rule chose"
+SEEDS_BY_RULE = "seeds (chosen by their rule)"
 """Topic of seeds in a sweep that adds them until something is decided."""
 
 _NO_MATTER = frozenset({"host", "gpu", "commit", "training.record_every"})

@@ -19,7 +19,8 @@ from kdx.vocabulary import Direction, Split, VocabularyKind
 
 _GOOD = {Direction.MAX: "higher is better", Direction.MIN: "lower is better"}
 _MEANINGS = {
-    State.DIVERGED: "diverged k/n: the loss of k of n seeds is not finite, or ended above where it began",
+    State.DIVERGED: "diverged k/n: the loss of k of n seeds is not finite, or ended above 1.25 times that of the "
+    "first step",
     State.OUT_OF_MEMORY: "out of memory k/n: the memory of k of n seeds did not suffice",
     State.FAILED: "failed k/n: k of n seeds ended with an error",
     State.HOLE: "–: no score yet",
@@ -34,8 +35,9 @@ _MEANINGS = {
 
 
 CONDITIONAL = (
-    "another search would find others, which no interval allows for: in a simulation with 10 trials and one tuning "
-    "seed, two cells that are equally good when tuned well differed in 5 to 18% of searches (3 to 10 seeds)"
+    "another search would find other settings, which no interval allows for: in a simulation with 10 trials and one "
+    "tuning seed, two cells that are equally good when tuned well appeared different in 5 to 18% of searches (3 to 10 "
+    "seeds)"
 )
 """What a search does to every interval and verdict of the cells that it found."""
 _MOST_NAMED = 4
@@ -79,7 +81,7 @@ def notes(
     elif by_rule := [part.name for part in sweep.joins if "seed_rule" in part.grid]:
         yield (
             f"Seeds of {', '.join(by_rule)} were added until something was decided, which intervals, marks and "
-            "p-values here do not allow for: they err more often than 5%."
+            "p-values here do not allow for: they are wrong more often than in 5% of cases."
         )
     for part in sweep.joins or (sweep,):
         if part.seeds_raised and "seed_rule" not in part.grid:
@@ -161,8 +163,8 @@ def _on_rule(layout: Layout, differences: Sequence[Difference], rule: SeedRule) 
     yield (
         f"Each cell has {rule.number}: another was added while its comparison with a baseline was open, with a look "
         "after each. Differences, intervals, marks and p-values are over the seeds of the last look and allow for all "
-        "looks, which together err with at most 5% (group-sequential t-tests whose levels rise as the cube of the "
-        "number of seeds; Jennison & Turnbull 1989)."
+        "looks, which together are wrong with at most 5% probability (group-sequential t-tests whose levels rise as "
+        "the cube of the number of seeds; Jennison & Turnbull 1989)."
     )
     if layout.shown is Shown.BEST_SEED:
         yield "The best of more seeds is better by chance alone: compare cells by their means."

@@ -64,7 +64,7 @@ def translate(error: psycopg.Error, address: ServerAddress, patience: float) -> 
             return DamagedDatabaseError(
                 f"the database is damaged: {_first_line(error)}",
                 place=place,
-                hint="take it back from a copy, or save what is left with pg_dump",
+                hint="restore a backup, or save what is left with pg_dump",
             )
         case (("23" | "22"), _) if state != _RAISED_BY_TRIGGER:
             return contradicting(place, _first_line(error))

@@ -38,7 +38,7 @@ def translate(error: sqlite3.Error, path: Path, real: Path, patience: float, *, 
             return StorageError(
                 f"the disk failed ({getattr(error, 'sqlite_errorname', error)})",
                 place=place,
-                hint=f"look after the disk, {TRY_AGAIN}",
+                hint=f"check the disk, {TRY_AGAIN}",
             )
         case sqlite3.SQLITE_NOTADB:
             return no_database(path)

@@ -215,7 +215,7 @@ def damaged(path: Path) -> DamagedDatabaseError:
     return DamagedDatabaseError(
         "the database is damaged",
         place=str(path),
-        hint=f"take it back from a copy, or save what is left with: {RECOVERY}",
+        hint=f"restore a backup, or save what is left with: {RECOVERY}",
     )
 
 
@@ -238,5 +238,5 @@ def foreign(path: Path, problem: str) -> DatabaseError:
     return DatabaseError(
         f"this file was not made by kdx alone: {problem}",
         place=str(path),
-        hint="do not use it; if it is yours, take it back from a copy",
+        hint="do not use it; if it is yours, restore a backup",
     )

@@ -103,7 +103,7 @@ def refuse_foreign_objects(connection: sqlite3.Connection, path: Path) -> list[s
                 continue
             if name not in there:
                 missing = f"the {expected.kind} {expected.name} is missing"
-                raise DamagedDatabaseError(missing, place=str(path), hint="take it back from a copy")
+                raise DamagedDatabaseError(missing, place=str(path), hint="restore a backup")
             if there[name] != expected:
                 raise foreign(path, f"its {expected.kind} `{there[name].name[:60]}` is not as kdx makes it")
     return list(there)

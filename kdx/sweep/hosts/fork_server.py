@@ -82,7 +82,7 @@ class ForkServer:
             return HostLost(f"{process} was {describe_exit(code)}")
         problem = f"{process} {describe_exit(code)}"
         hint = "its traceback is above; kdx resume continues from their checkpoints"
-        return HostLost(problem, ServerEndedError(f"{problem}, and they with it", hint=hint))
+        return HostLost(problem, ServerEndedError(f"{problem}, and all workers with it", hint=hint))
 
     def _end_process(self, seconds: float) -> int:
         """End the process, whose workers have n seconds to reach a safe point, and return its exit code."""

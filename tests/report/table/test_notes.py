@@ -45,8 +45,8 @@ def test_a_table_without_cells_says_nothing() -> None:
 
 def test_a_mean_says_what_its_interval_is_and_how_weights_were_chosen() -> None:
     assert notes(*two([1.0, 2.0], [3.0, 4.0]), {"cell": "mean"})[0] == (
-        "Per cell, the mean test score ± half the width of its 95% interval by Student's t over seeds alone; n = 2 seeds; each "
-        "run's weights are those of its best valid/bleu."
+        "Per cell, the mean test score ± half the width of its 95% interval by Student's t over seeds alone; n = 2 "
+        "seeds; each run's weights are those of its best valid/bleu."
     )
 
 
@@ -134,7 +134,7 @@ def test_a_validation_metric_has_the_definition_of_its_own_split() -> None:
     ]
 
 
-LOST = "diverged k/n: the loss of k of n seeds is not finite, or ended above where it began."
+LOST = "diverged k/n: the loss of k of n seeds is not finite, or ended above 1.25 times that of the first step."
 PRUNED = (
     "pruned k/n: k of n seeds were stopped after a validation, before their last step; they have no test score, and no "
     "mean counts them."

@@ -23,8 +23,7 @@ def test_a_damaged_database_is_reported(database: Database, path: Path):
     with pytest.raises(DatabaseError) as caught:
         cells(database)
     assert str(caught.value) == (
-        f"{path}: the database is damaged\n"
-        "  hint: take it back from a copy, or save what is left with: sqlite3 FILE .recover"
+        f"{path}: the database is damaged\n  hint: restore a backup, or save what is left with: sqlite3 FILE .recover"
     )
 
 
@@ -70,6 +69,6 @@ def test_a_failing_disk_is_reported_and_what_was_recorded_stands(database: Datab
     written, exit_code, message = output.split("\n", 2)
     assert int(written) > 1
     assert exit_code == "74"
-    assert message == (f"{path}: the disk failed (SQLITE_IOERR_WRITE)\n  hint: look after the disk, {TRY_AGAIN}\n")
+    assert message == (f"{path}: the disk failed (SQLITE_IOERR_WRITE)\n  hint: check the disk, {TRY_AGAIN}\n")
     assert len(cells(database)) == int(written)
     assert pragma(database, "integrity_check") == "ok"

@@ -58,7 +58,7 @@ def figures(table: Table, sweep: SweepRecord) -> Iterator[dict[str, Any]]:
         ),
         (
             "The expected best score of as many trials, drawn with replacement from those that completed (Dodge et al. "
-            "2019); nine in ten such searches lie in the band. It is too pessimistic, the more the nearer to all.",
+            "2019); nine in ten such searches lie in the band. It is too pessimistic, the more so the closer to all.",
             [*_expected_best(table)],
         ),
     ):
