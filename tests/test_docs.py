@@ -73,7 +73,7 @@ BASES = [
     ("page", "papers", "columns"),
     [
         ("findings", ("tsai2019", "shaw2018"), BASES),
-        ("studies", ("symmetry", "value", "layers", "kernel"), [*BASES, ("answer", "recall", "relu")]),
+        ("studies", ("symmetry", "value", "layers", "kernel", "product"), [*BASES, ("answer", "recall", "relu")]),
     ],
 )
 def test_the_verdicts_of_a_page_are_those_of_the_example(page, papers, columns):
