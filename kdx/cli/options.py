@@ -144,7 +144,7 @@ def at_a_time_options(
             min=1,
             max=MOST_AT_A_TIME,
             metavar="N",
-            help="Runs at a time; default: one per core, or --per-gpu on each GPU.",
+            help="Runs at a time; default: one per GPU or core.",
         ),
     ] = None,
     per_gpu: Annotated[
@@ -185,7 +185,7 @@ def run_options(
         _hardware(
             "--if-changed",
             metavar="refuse|restart|continue",
-            help="What to do with a run that started with another torch, code, data or machine.",
+            help="If a run's torch, code, data or machine changed.",
         ),
     ] = RunOptions.if_changed,
 ) -> RunOptions:
