@@ -11,6 +11,7 @@ from sweeps import cell, run, scored, seeded, sweep
 from kdx.errors import KdxError
 from kdx.report.tables import Table, tables
 from kdx.store.records import CellRecord, Provenance, RunRecord, RunState
+from kdx.training.divergence import WORSE
 
 MEMORY = "torch.OutOfMemoryError: CUDA out of memory."
 
@@ -134,7 +135,7 @@ def test_a_validation_metric_has_the_definition_of_its_own_split() -> None:
     ]
 
 
-LOST = "diverged k/n: the loss of k of n seeds is not finite, or ended above 1.25 times that of the first step."
+LOST = f"diverged k/n: the loss of k of n seeds is not finite, or ended above {WORSE} times that of the first step."
 PRUNED = (
     "pruned k/n: k of n seeds were stopped after a validation, before their last step; they have no test score, and no "
     "mean counts them."
