@@ -20,7 +20,7 @@ class CheckpointKind(StrEnum):
     AVERAGE = "average"
     """The mean of the weights at the last validations, which a finished run keeps."""
     SHARED = "shared"
-    """Everything that a run of more steps needs to go on from this one's, see `Training.shared_steps`."""
+    """Everything that a run of more steps needs to continue from this one's, see `Training.shared_steps`."""
 
 
 _KINDS = "|".join(CheckpointKind)

@@ -20,7 +20,7 @@ class RunOptions:
     hang_after: float = 600.0
     """Seconds without a sign of life after which a run counts as hung; then it is ended and tried again."""
     keep_state: bool = False
-    """Whether a finished run keeps what a run of more steps can go on from."""
+    """Whether a finished run keeps what a run of more steps can continue from."""
 
     def __post_init__(self) -> None:
         if not self.hang_after > 0:

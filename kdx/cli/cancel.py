@@ -13,7 +13,7 @@ from kdx.slurm.cluster import Job
 from kdx.store import claims
 from kdx.store.find import sweep_named
 from kdx.store.reading import planned_too, searching
-from kdx.store.records import OVER, RunState
+from kdx.store.records import ENDED, RunState
 
 
 def cancel(words: ChosenRuns, context: Answering) -> None:
@@ -26,9 +26,9 @@ def cancel(words: ChosenRuns, context: Answering) -> None:
     """
     with context.write() as database:
         named = named_runs(database, words, context)
-        over = [run for run in named.runs if run.state in OVER]
-        if over and named.sweep is None:
-            states = ", ".join(f"run {run.id} is {run.state}" for run in over)
+        ended = [run for run in named.runs if run.state in ENDED]
+        if ended and named.sweep is None:
+            states = ", ".join(f"run {run.id} is {run.state}" for run in ended)
             allowed = "runs that are pending, interrupted or running"
             raise KdxError(f"{states} already", place=context.db, allowed=allowed)
         cancelled = claims.cancel(database, [run.id for run in named.runs])
@@ -55,24 +55,24 @@ def cancel(words: ChosenRuns, context: Answering) -> None:
         cluster.cancel(sorted({job.array for job in jobs}))
     except KdxError as error:
         refused = error
-    ended = 0 if refused else len(jobs)
+    removed = 0 if refused else len(jobs)
     if context.json:
         record = {"cancelled": [*cancelled], "running": [run for run, claimed in cancelled.items() if claimed]}
         left = [job.id for job in jobs] if refused else []
-        out_json({**record, "planned_too": others, "jobs": ended, "jobs_left": left})
-    if ended:
-        say(f"took {count_of(ended, 'job')} out of Slurm's queue")
+        out_json({**record, "planned_too": others, "jobs": removed, "jobs_left": left})
+    if removed:
+        say(f"took {count_of(removed, 'job')} out of Slurm's queue")
     if cancelled:
         running = sum(cancelled.values())
         at_work = f", {running} of them running" if running else ""
         retried = f"; take up again with: {again}" if cancelled.keys() - of_trials else ""
         say(f"cancelled {count_of(len(cancelled), 'run')}{at_work}{retried}")
         if of_trials:
-            say(f"a search counts {numbers_of('run', sorted(of_trials))} as over")
+            say(f"a search counts {numbers_of('run', sorted(of_trials))} as ended")
         if search:
             say(search)
     else:
-        say(f"nothing was cancelled: {search or 'every one of these runs is over'}")
+        say(f"nothing was cancelled: {search or 'all of these runs have ended'}")
     if unknown:
         say(f"note: Slurm does not answer here; what is left of its jobs ends with: scancel {' '.join(unknown)}")
     for other, shared in others.items():

@@ -58,7 +58,7 @@ def doctor(
     else:
         files, runs, listed, problems = _examine(context)
     problems += _disk(files, listed)
-    mended = _mend(context, problems) if fix and any(finding.repair for finding in problems) else set()
+    repaired = _repair(context, problems) if fix and any(finding.repair for finding in problems) else set()
     facts = _facts(db, checked, runs, files, listed)
     findings = [
         {
@@ -66,13 +66,13 @@ def doctor(
             "problem": each.problem,
             "repair": each.repair and each.repair.name.lower(),
             "hint": _hint(each),
-            "mended": each in mended,
+            "repaired": each in repaired,
         }
         for each in problems
     ]
-    context.answer({**facts, "findings": findings}, lambda: _lines(facts, problems, mended))
-    say(_closing(problems, mended, context))
-    if set(problems) - mended:
+    context.answer({**facts, "findings": findings}, lambda: _lines(facts, problems, repaired))
+    say(_closing(problems, repaired, context))
+    if set(problems) - repaired:
         raise typer.Exit(FOUND)
 
 
@@ -102,10 +102,10 @@ def _examine(context: Context) -> tuple[Path, Inventory, tuple[RunFile, ...], li
     return files, runs, listed, problems
 
 
-def _mend(context: Context, problems: Sequence[Finding]) -> set[Finding]:
+def _repair(context: Context, problems: Sequence[Finding]) -> set[Finding]:
     """Make every repair that is still needed, and return the repaired findings."""
     with context.write() as database:
-        mended = {
+        repaired = {
             finding for finding in problems if finding.repair is Repair.GIVE_BACK and _give_back(database, finding)
         }
         files = files_beside(database.location)
@@ -122,8 +122,8 @@ def _mend(context: Context, problems: Sequence[Finding]) -> set[Finding]:
                     set_aside(files, finding.file)
                 else:
                     remove(files, finding.file, leave_word=False)
-                mended.add(finding)
-    return mended
+                repaired.add(finding)
+    return repaired
 
 
 def _give_back(database: Database, finding: Finding) -> bool:
@@ -185,7 +185,7 @@ def _facts(db: str, checked: Checked, runs: Inventory, files: Path, listed: Sequ
     }
 
 
-def _lines(facts: Mapping[str, Any], findings: Sequence[Finding], mended: Collection[Finding]) -> Iterator[str]:
+def _lines(facts: Mapping[str, Any], findings: Sequence[Finding], repaired: Collection[Finding]) -> Iterator[str]:
     database, files, disk = facts["database"], facts["files"], facts["disk"]
     texts = {
         "versions": ", ".join(f"{name} {version}" for name, version in facts["versions"].items()),
@@ -202,19 +202,21 @@ def _lines(facts: Mapping[str, Any], findings: Sequence[Finding], mended: Collec
     texts["files"] += "".join(f"; {count} {what}, see kdx gc" for what, count in leftovers.items() if count)
     yield from (f"{name:9} {sanitize_lines(text)}" for name, text in texts.items())
     for finding in findings:
-        done, hint = finding in mended, _hint(finding)
-        yield f"{'mended' if done else 'wrong'}: {sanitize_lines(f'{finding.place}: {finding.problem}')}"
+        done, hint = finding in repaired, _hint(finding)
+        yield f"{'repaired' if done else 'wrong'}: {sanitize_lines(f'{finding.place}: {finding.problem}')}"
         if hint and not done:
             yield f"  {hint}"
 
 
-def _closing(findings: Sequence[Finding], mended: Collection[Finding], context: Context) -> str:
+def _closing(findings: Sequence[Finding], repaired: Collection[Finding], context: Context) -> str:
     if not findings:
         return "nothing is wrong"
-    counts = f"{len(findings)} found" + (f", {len(mended)} mended" if mended else "")
-    if any(each.repair is Repair.GIVE_BACK for each in mended):
+    counts = f"{len(findings)} found" + (f", {len(repaired)} repaired" if repaired else "")
+    if any(each.repair is Repair.GIVE_BACK for each in repaired):
         return f"{counts}; next: {context.command('resume')}"
-    if not mended and any(each.repair for each in findings):
+    if not repaired and any(each.repair for each in findings):
         return f"{counts}; next: {context.command('doctor', options=' --fix')}"
-    left = len(findings) - len(mended)
-    return f"{counts}; kdx cannot mend {'the rest' if mended else 'it' if left == 1 else 'them'}" if left else counts
+    left = len(findings) - len(repaired)
+    if not left:
+        return counts
+    return f"{counts}; kdx cannot repair {'the rest' if repaired else 'it' if left == 1 else 'them'}"

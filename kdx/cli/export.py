@@ -152,7 +152,7 @@ def _send(context: Context, sweep: str | None, program: MirrorName) -> None:
         # Other programs greet and take leave on standard output.
         with (
             redirect_stdout(sys.stderr),
-            opened_mirror(program, beside, hint=f"mend this, then {again} sends the rest") as mirror,
+            opened_mirror(program, beside, hint=f"correct this, then {again} sends the rest") as mirror,
         ):
             follower = Follower(database, mirror)
             with typer.progressbar(over, label=f"to {program}", file=sys.stderr) as runs:

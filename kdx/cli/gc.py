@@ -17,7 +17,7 @@ from kdx.run_files.retention import Retention, RetentionRule, removable, rules_o
 from kdx.slurm.submission import Submission, files_of, remove_empty
 from kdx.store.database import Database, open_database
 from kdx.store.reading import inventory, load_sweep, names, searching, sweeps
-from kdx.store.records import OVER
+from kdx.store.records import ENDED
 
 _OPTION = {
     RetentionRule.NOT_SELECTED: " --keep selected",
@@ -48,7 +48,7 @@ def gc(
     with open_database(context.db, write=apply) as database:
         refuse_stranger(database)
         files = files_beside(database.location)
-        # Slurm is asked before the database is locked: it may take a minute, and jobs that are over stay so.
+        # Slurm is asked before the database is locked: it may take a minute, and jobs that have ended stay so.
         over = list(_over(database))
         # While the database is locked nobody claims, plans or ends a run, so the decisions stay valid.
         with database.write() if apply else nullcontext():
@@ -88,7 +88,7 @@ def _over(database: Database) -> Iterator[Submission]:
         return
     recorded = sweeps(database)
     search = searching(database, [sweep.id for sweep in recorded])
-    unfinished = {sweep.name for sweep in recorded if sweep.id in search or set(sweep.counts) - OVER}
+    unfinished = {sweep.name for sweep in recorded if sweep.id in search or set(sweep.counts) - ENDED}
     for name, of_sweep in submissions.items():
         if name not in unfinished:
             # Where Slurm does not answer, it is unknown whether they have left it.

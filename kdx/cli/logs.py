@@ -24,7 +24,7 @@ from kdx.shell import shell_word
 from kdx.store.database import Database, open_database
 from kdx.store.find import the_run
 from kdx.store.reading import load_run
-from kdx.store.records import OVER, RunRecord, RunState
+from kdx.store.records import ENDED, RunRecord, RunState
 
 LOOK_AGAIN = 0.5
 """Seconds between two looks at the file, and at the state of the run."""
@@ -41,11 +41,11 @@ def logs(
         ),
     ],
     context: InDatabase,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until the run is over.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until the run has ended.")] = False,
 ) -> None:
     """Print the log of a run.
 
-    Control characters are spelled out. With -f it continues across attempts until the run is over; a run that is
+    Control characters are spelled out. With -f it continues across attempts until the run has ended; a run that is
     interrupted may be resumed.
 
     Example: kdx logs -f 7
@@ -64,19 +64,19 @@ def logs(
         if not follow:
             out_text(_text(path, _no_log(run, path), lambda: True))
             return
-        is_over = _watch(database, run, context.command("resume"))
+        has_ended = _watch(database, run, context.command("resume"))
         try:
-            out_text(_text(path, _no_log(run, path), is_over), at_once=True)
+            out_text(_text(path, _no_log(run, path), has_ended), at_once=True)
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
 
 
-def _text(path: Path, missing: KdxError, is_over: Callable[[], bool]) -> Iterator[str]:
+def _text(path: Path, missing: KdxError, has_ended: Callable[[], bool]) -> Iterator[str]:
     """Return the parts of a log, without control characters, as it grows or is replaced by that of a new start.
 
     Args:
         missing: raised if there is no log in the end.
-        is_over: whether nothing more will be written; until then the log is read again and again.
+        has_ended: whether nothing more will be written; until then the log is read again and again.
 
     Raises:
         StorageError: it cannot be read.
@@ -85,7 +85,7 @@ def _text(path: Path, missing: KdxError, is_over: Callable[[], bool]) -> Iterato
     try:
         while True:
             # Asked before the log is read, so that nothing is written after that.
-            over = is_over()
+            over = has_ended()
             if file is None or _is_replaced(path, file):
                 with suppress(FileNotFoundError):
                     file = open_file(path, follow=False)
@@ -132,21 +132,21 @@ def _is_replaced(path: Path, file: BufferedReader) -> bool:
 
 
 def _watch(database: Database, run: RunRecord, resume: str) -> Callable[[], bool]:
-    """Return what tells whether a run is over, and shows each new state of the run."""
+    """Return what tells whether a run has ended, and shows each new state of the run."""
     shown: RunState | None = None
 
-    def is_over() -> bool:
+    def has_ended() -> bool:
         nonlocal shown
         now = load_run(database, run.id)
         if now.state is not shown:
             shown = now.state
-            if now.state in OVER:
-                say(f"run {run.id} is over: {now.state}")
+            if now.state in ENDED:
+                say(f"run {run.id} has ended: {now.state}")
             elif now.state is not RunState.RUNNING:
                 say(f"run {run.id} is {now.state}; waiting for a worker, or for: {resume}")
-        return now.state in OVER
+        return now.state in ENDED
 
-    return is_over
+    return has_ended
 
 
 def _no_log(run: RunRecord, path: Path) -> KdxError:

@@ -23,7 +23,7 @@ from kdx.metrics.decimals import rounded
 from kdx.report.writers.styles import BARS, styled
 from kdx.report.writers.widths import cells, folded, shortened
 from kdx.sanitize import sanitize_lines
-from kdx.store.records import FINAL, OVER, RunRecord, RunState
+from kdx.store.records import ENDED, FINAL, RunRecord, RunState
 from kdx.sweep.blocked import Pause
 from kdx.sweep.decide import Action, Decision
 from kdx.sweep.forecast import in_words, makespan
@@ -108,8 +108,8 @@ class Lines:
             if self.search is not None:
                 self.note(f"{self.plan.name}: a search of {self.whole_in_words()}")
                 return
-            over = sum(states[state] for state in OVER)
-            had = f", {over} already over" if over else ""
+            ended = sum(states[state] for state in ENDED)
+            had = f", {ended} already ended" if ended else ""
             to_make = self.evaluations.get("to make", 0)
             lacking = f"; {count_of(to_make, 'evaluation')} of completed runs to make" if to_make else ""
             rule = f", {self.plan.seed_rule}" if self.plan.seed_rule else ""
@@ -133,9 +133,9 @@ class Lines:
     def whole_in_words(self) -> str:
         """Return how far the sweep is, in runs or in trials."""
         if self.search is not None:
-            return f"{count_of(self.search.asked, 'trial')}, {self.search.ended:,} of them over"
-        over = sum(self.counts.get(state.value, 0) for state in OVER)
-        return f"{over:,} of {count_of(self.total, 'run')} over"
+            return f"{count_of(self.search.asked, 'trial')}, {self.search.ended:,} of them ended"
+        ended = sum(self.counts.get(state.value, 0) for state in ENDED)
+        return f"{ended:,} of {count_of(self.total, 'run')} ended"
 
     def now(self) -> str:
         """Return how far the sweep is, and its active runs, in one line."""
@@ -305,12 +305,12 @@ class Live(Lines):
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         super().decided(decisions)
-        over, total = self._over(), self.total
+        ended, total = self._ended(), self.total
         if self.search is not None:
-            over, total = self.search.ended, self.search.asked
+            ended, total = self.search.ended, self.search.asked
         left = self.left() if self.tasks else None
         self.about = f", about {in_words(left)} left" if left is not None else ""
-        self.bars.update(self.whole, completed=over, total=total)
+        self.bars.update(self.whole, completed=ended, total=total)
         self._show_running()
 
     def started(self, run: PlannedRun, attempt: int) -> None:
@@ -336,7 +336,7 @@ class Live(Lines):
         self._remove(run.key)
         super().ended(run, record)
         if self.search is None:
-            self.bars.update(self.whole, completed=self._over())
+            self.bars.update(self.whole, completed=self._ended())
 
     def evaluating(self, run: PlannedRun, count: int) -> None:
         self.running[run.key] = time.monotonic()
@@ -351,8 +351,8 @@ class Live(Lines):
         for key in list(self.tasks):
             self._remove(key)
 
-    def _over(self) -> int:
-        return sum(self.counts.get(state, 0) for state in (*(state.value for state in OVER), NOT_NEEDED, PAUSED))
+    def _ended(self) -> int:
+        return sum(self.counts.get(state, 0) for state in (*(state.value for state in ENDED), NOT_NEEDED, PAUSED))
 
     def _add(self, run: PlannedRun, *, total: int | None, completed: int, status: str) -> None:
         name = run_name(run).partition(" ")[2]  # the id would take the room of what tells runs apart

@@ -20,7 +20,7 @@ from kdx.report.seeds_until import without_unneeded
 from kdx.store import reading
 from kdx.store.database import Database
 from kdx.store.plan_from_records import plan_of, with_searches
-from kdx.store.records import OVER, RunState
+from kdx.store.records import ENDED, RunState
 from kdx.sweep.blocked import try_searches_again
 from kdx.sweep.decide import lacks_evaluations
 
@@ -76,8 +76,8 @@ def _unfinished(
     """Return the plan of a sweep with something to do; None if there is nothing, whose failed runs are collected."""
     record = reading.load_sweep(database, name)
     try_searches_again(database, [search.id for search in record.searches])
-    is_over = {run.state for run in without_unneeded(record).runs} <= OVER
-    if is_over and not record.lacks_winners and not lacks_evaluations(database, record):
+    has_ended = {run.state for run in without_unneeded(record).runs} <= ENDED
+    if has_ended and not record.lacks_winners and not lacks_evaluations(database, record):
         if failed := {run.id for run in record.runs if run.state is RunState.FAILED}:
             failed_before[name] = failed
         return None

@@ -23,7 +23,7 @@ from kdx.report.seeds_until import without_unneeded
 from kdx.store import reading, recording
 from kdx.store.database import Database
 from kdx.store.plan_from_records import plan_of
-from kdx.store.records import FINAL, OVER, RunRecord, RunState, SweepRecord
+from kdx.store.records import ENDED, FINAL, RunRecord, RunState, SweepRecord
 from kdx.sweep.plan_forecast import changed_modules
 
 
@@ -138,7 +138,7 @@ def _without_running(runs: list[RunRecord], named: NamedRuns) -> list[RunRecord]
 
 def _report_unfinished(database: Database, sweep: str, context: Context, components: Path | None) -> None:
     """Print how to resume the other runs of a sweep, such as those of a cell that was paused, if any are unfinished."""
-    if any(run.state not in OVER for run in without_unneeded(reading.load_sweep(database, sweep)).runs):
+    if any(run.state not in ENDED for run in without_unneeded(reading.load_sweep(database, sweep)).runs):
         again = resume(sweep, computing_options(context, database, sweep, components))
         say(f"other runs of {sweep} are unfinished; resume them with: {again}")
 

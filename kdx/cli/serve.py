@@ -35,7 +35,7 @@ from kdx.report.writers.html.page import Linked, claims_part, curves_part, live_
 from kdx.store.database import Database
 from kdx.store.find import run_number, sweep_named
 from kdx.store.reading import curves_of, load_sweep, runs
-from kdx.store.records import OVER
+from kdx.store.records import ENDED
 
 
 def serve(
@@ -127,24 +127,24 @@ class Pages:
         status = next(each for each in statuses(database) if each.summary.name == name)
         part, made = self._part(f"sweep {name}", database, name, self._report, whole=whole)
         total = sum(status.summary.counts.values())
-        over = sum(count for state, count in status.summary.counts.items() if state in OVER)
+        ended = sum(count for state, count in status.summary.counts.items() if state in ENDED)
         left = time_left(status)
         planned = runs(database, status.summary.id)
         scores = {run.id: "" if run.test_score is None else f"{run.test_score:.4g}" for run in planned}
         listed = [
             _row("run", run.id, run.seed, run.state, run.progress_step, run.error or scores[run.id])
             for run in planned
-            if run.state not in OVER or run.error
+            if run.state not in ENDED or run.error
         ]
         lists = _working(_workers(status))
         if listed:
             headers = ("run", "seed", "state", "step", "score, or why not")
-            lists.append({"title": "Runs that are not over, or failed", "headers": headers, "rows": listed})
+            lists.append({"title": "Runs that have not ended, or failed", "headers": headers, "rows": listed})
         return live_page(
             name,
             [*_LINKS, ("Claims", _address("claims", name))],
             lead="; ".join(filter(None, [states(status), left])),
-            done=over,
+            done=ended,
             total=total,
             lists=lists,
             report=part,

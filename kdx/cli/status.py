@@ -32,7 +32,7 @@ from kdx.sanitize import sanitize
 from kdx.store.database import Database
 from kdx.store.find import SweepFound
 from kdx.store.reading import grids, load_sweep, runs, searches_of_sweeps, sweeps
-from kdx.store.records import FINAL, OVER, RunState, SearchRecord, SweepSummary
+from kdx.store.records import ENDED, FINAL, RunState, SearchRecord, SweepSummary
 from kdx.store.remarks import NoteRecord, Remarks, remarks
 from kdx.store.status import CellTime, WorkRecord, labels_of, times, work
 from kdx.sweep.blocked import Blocked, blocked_in
@@ -244,9 +244,9 @@ def statuses(database: Database, jobs: Mapping[str, Sequence[Submitted]] = Mappi
         jobs: name of a sweep → what was submitted to Slurm for it.
     """
     summaries = sweeps(database)
-    not_needed = not_needed_in(database, [each.name for each in summaries if set(each.counts) - OVER])
+    not_needed = not_needed_in(database, [each.name for each in summaries if set(each.counts) - ENDED])
     summaries = tuple(not_needed[each.name].without(each) if each.name in not_needed else each for each in summaries)
-    unfinished = [each.id for each in summaries if set(each.counts) - OVER]
+    unfinished = [each.id for each in summaries if set(each.counts) - ENDED]
     by_id = {each.id: not_needed[each.name] for each in summaries if each.name in not_needed}
     cells: dict[int, list[CellTime]] = defaultdict(list)
     claims: dict[int, list[WorkRecord]] = defaultdict(list)
@@ -326,10 +326,10 @@ def states(status: SweepStatus) -> str:
 
 
 def time_left(status: SweepStatus) -> str:
-    """Return how long a sweep will take, in words; empty for one that is over."""
+    """Return how long a sweep will take, in words; empty for one that has ended."""
     if status.seconds_left is None:
         return "time left unknown: no run is completed"
-    if not status.searching and not set(status.summary.counts) - OVER:
+    if not status.searching and not set(status.summary.counts) - ENDED:
         return ""
     of_search = " for the search" if status.searching else ""
     nobody = "" if any(worker.alive for worker in status.working) else " once a worker continues it"

@@ -88,7 +88,7 @@ def worker(
     ended = list(listener.ended_here.values())
     summary, status = _summary(ended), context.command("status")
     if stopped is not None:
-        why = f"--max-time {max_time} is over; " if supervisor.out_of_time else ""
+        why = f"--max-time {max_time} has passed; " if supervisor.out_of_time else ""
         folder = f" --components {shell_word(str(components))}" if components else ""
         again = context.command("worker", *names, options=folder)
         say(f"{summary}; {why}others continue, or: {again}")

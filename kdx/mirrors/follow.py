@@ -19,7 +19,7 @@ from kdx.run_files.files import files_beside
 from kdx.store.database import Database, open_database
 from kdx.store.details import cell_details
 from kdx.store.reading import records
-from kdx.store.records import OVER, RunRecord, RunState
+from kdx.store.records import ENDED, RunRecord, RunState
 from kdx.store.schema import among, attempt, metric, run, value_of
 
 EVERY = 3.0  # seconds between two looks
@@ -45,7 +45,7 @@ class Follower:
             if self._ended.get(record.id) == record.attempt:
                 continue
             self._send(record)
-            if record.state in OVER:
+            if record.state in ENDED:
                 self._mirror.end(self._begun.pop(record.id)[0], record.state)
                 self._ended[record.id] = record.attempt
 
@@ -61,7 +61,7 @@ class Follower:
             self._begun[record.id] = mirrored, self._mirror.begin(mirrored), {}
         mirrored, known, sent = self._begun[record.id]
         rows = select(metric.c.name, metric.c.step, metric.c.bits).where(metric.c.run_id == record.id)
-        if record.state not in OVER:
+        if record.state not in ENDED:
             # What comes later has a later step; a test alone is of an earlier one, and is there when the run has ended.
             rows = rows.where(metric.c.step >= max(sent.values(), default=0))
         with self._database.read() as connection:

@@ -11,7 +11,7 @@ from kdx.grid.seeds import SeedRule, rule_of
 from kdx.report.table.comparable import comparable_cells, traits_of
 from kdx.report.table.comparisons import baseline_of, follow
 from kdx.report.table.layout import lay_out
-from kdx.store.records import OVER, SweepRecord
+from kdx.store.records import ENDED, SweepRecord
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def without_unneeded(sweep: SweepRecord) -> SweepRecord:
         return sweep
     return replace(
         sweep,
-        runs=tuple(run for run in sweep.runs if run.state in OVER or run.seed < needed[run.cell_id].seeds),
+        runs=tuple(run for run in sweep.runs if run.state in ENDED or run.seed < needed[run.cell_id].seeds),
     )
 
 
@@ -63,7 +63,7 @@ def unneeded_runs(sweep: SweepRecord) -> dict[int, str]:
     return {
         run.id: of_cell.why
         for run in sweep.runs
-        if run.state not in OVER
+        if run.state not in ENDED
         and (of_cell := needed.get(run.cell_id))
         and run.seed >= of_cell.seeds
         and not of_cell.open

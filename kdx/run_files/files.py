@@ -83,7 +83,7 @@ class RunFile:
 
     @property
     def shared_step(self) -> int | None:
-        """The step from which a run of more steps can go on with this file; None if it cannot."""
+        """The step from which a run of more steps can continue with this file; None if it cannot."""
         name = self.checkpoint
         return name.step if name and name.kind is CheckpointKind.SHARED else None
 

@@ -20,7 +20,7 @@ class RetentionRule(StrEnum):
     SELECTED = "weights of the runs that a table selects"
     UNPLANNED = "all files of runs that no sweep plans"
     UNKNOWN = "files of runs that are not in this database"
-    SUBMISSIONS = "scripts, sources and logs of Slurm jobs that are over"
+    SUBMISSIONS = "scripts, sources and logs of Slurm jobs that have ended"
 
 
 class Retention(StrEnum):

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from sqlalchemy import ColumnElement, Connection, case, insert, or_, select, update
 
 from kdx.store.database import Database
-from kdx.store.records import LONGEST_LEASE, LOST, OVER, RunState
+from kdx.store.records import ENDED, LONGEST_LEASE, LOST, RunState
 from kdx.store.schema import among, attempt, now, run
 
 STALLS = 3
@@ -142,14 +142,14 @@ def abandon(
 
 
 def cancel(database: Database, run_ids: Iterable[int]) -> dict[int, bool]:
-    """Cancel those of these runs that are not over, in one transaction.
+    """Cancel those of these runs that have not ended, in one transaction.
 
     A process that works at one is fenced, so that it can write nothing more of it; its attempt ends here.
 
     Returns:
         Run id → whether a process worked at it, for each run that was cancelled.
     """
-    which = among(run.c.id, run_ids) & run.c.state.not_in(OVER)
+    which = among(run.c.id, run_ids) & run.c.state.not_in(ENDED)
     with database.write() as connection:
         running = which & (run.c.state == RunState.RUNNING)
         at_work = select(run.c.id, run.c.attempt, run.c.progress_step).where(running)

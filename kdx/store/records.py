@@ -56,7 +56,7 @@ LONGEST_LEASE = 3600.0
 """Longest lease that kdx gives, in seconds; a longer one means that the clock was set back."""
 
 FINAL = frozenset({RunState.COMPLETED, RunState.DIVERGED, RunState.PRUNED})
-OVER = frozenset({*FINAL, RunState.FAILED, RunState.CANCELLED})
+ENDED = frozenset({*FINAL, RunState.FAILED, RunState.CANCELLED})
 """States at which nothing is to be done unless somebody asks for it."""
 
 _MEMORY = re.compile(r"out of memory|OutOfMemoryError|MemoryError|can't allocate memory", re.IGNORECASE)
@@ -291,7 +291,7 @@ class TrialRecord:
     def state(self) -> TrialState | None:
         """How it ended; None if it has not."""
         states = {run.state for run in self.runs}
-        if not states <= OVER:
+        if not states <= ENDED:
             return None
         scores = [run.valid_score for run in self.runs if run.state is RunState.COMPLETED]
         if not states or not states <= {RunState.COMPLETED, RunState.PRUNED}:

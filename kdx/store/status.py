@@ -10,7 +10,7 @@ from sqlalchemy import and_, func, or_, select
 from kdx.store.database import Database
 from kdx.store.reading import is_newest, records, same_run
 from kdx.store.recorded_grid import whole_cell
-from kdx.store.records import OVER, RunRecord, RunState
+from kdx.store.records import ENDED, RunRecord, RunState
 from kdx.store.schema import (
     among,
     attempt,
@@ -111,7 +111,7 @@ def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...
     # Found first, as above.
     unfinished = (
         select(run.c.cell_id, run.c.seed, run.c.search_id)
-        .where(run.c.state.not_in(OVER), is_newest())
+        .where(run.c.state.not_in(ENDED), is_newest())
         .cte("unfinished")
         .prefix_with("MATERIALIZED")
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from kdx.store.records import FINAL, OVER, RemarkKind, RunState
+from kdx.store.records import ENDED, FINAL, RemarkKind, RunState
 
 FINAL_STATE_TRIGGER = "run_final_state"
 """Name of the trigger that keeps runs in their final state."""
@@ -261,7 +261,7 @@ FROM marked
 
 def _sweeps(dialect: Dialect) -> str:
     # The statement of the view `runs`, not the view: one that another needs could not be made anew by itself.
-    unfinished = ", ".join(repr(state.value) for state in RunState if state not in OVER)
+    unfinished = ", ".join(repr(state.value) for state in RunState if state not in ENDED)
     return f"""
 SELECT
     sweep.name AS sweep,

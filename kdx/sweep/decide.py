@@ -20,7 +20,7 @@ from kdx.run_files.files import files_beside, final_weights, resume_step
 from kdx.store import evaluations, reading
 from kdx.store.database import Database
 from kdx.store.plan_from_records import plan_to_decide_with
-from kdx.store.records import LONGEST_LEASE, OVER, RunRecord, RunState, SweepRecord
+from kdx.store.records import ENDED, LONGEST_LEASE, RunRecord, RunState, SweepRecord
 from kdx.store.status import InProgress
 from kdx.sweep.blocked import Pause, on_other_host, paused_in, paused_searches
 from kdx.sweep.forecast import in_words
@@ -122,7 +122,7 @@ def decide(
         missing = tuple(evaluation for key, evaluation in planned.items() if key not in there)
         failed = sum(there.get(key) is not None for key in planned)
         so_far = needed.get(run.cell.id)
-        if so_far and run.seed >= so_far.seeds and (record is None or record.state not in OVER):
+        if so_far and run.seed >= so_far.seeds and (record is None or record.state not in ENDED):
             action = Action.WAIT if so_far.open else Action.SKIP
             decisions.append(Decision(run, record, action, so_far.why, needed=so_far.open, awaits_look=so_far.open))
             continue
@@ -281,7 +281,7 @@ class PlanLookups:
         """
         if self.plan.seed_rule is None:
             return {}
-        ended = frozenset((run.id, run.state, run.invalidated) for run in records.values() if run.state in OVER)
+        ended = frozenset((run.id, run.state, run.invalidated) for run in records.values() if run.state in ENDED)
         if ended != self._ended:
             results = reading.results(database, self.plan) if database else reading.no_results(self.plan)
             self._needed, self._ended = needed_seeds(results), ended

@@ -22,7 +22,7 @@ from kdx.store.database import Database
 from kdx.store.find import sweep_named
 from kdx.store.plan_from_records import plan_at_hand, with_searches
 from kdx.store.recording import register_winners
-from kdx.store.records import OVER, SweepSummary
+from kdx.store.records import ENDED, SweepSummary
 from kdx.sweep.blocked import paused_searches
 from kdx.sweep.decide import lacks_evaluations
 from kdx.tune.search import Searching
@@ -116,21 +116,21 @@ class OpenSweeps:
         wanted = [summary for summary in summaries if not self._names or summary.name in self._names]
         self._order = tuple(summary.id for summary in wanted)
         for summary in wanted:
-            over = not set(summary.counts) - OVER
-            state = (summary.updated, frozenset(summary.counts.items()) if over else None)
+            ended = not set(summary.counts) - ENDED
+            state = (summary.updated, frozenset(summary.counts.items()) if ended else None)
             if summary.id not in self._seen or self._seen[summary.id][0] != state:
-                opened = self._open(summary, over=over)
+                opened = self._open(summary, ended=ended)
                 if summary.id not in self._preparing:
                     self._seen[summary.id] = state, opened
 
-    def _open(self, summary: SweepSummary, *, over: bool) -> _Open | None:
+    def _open(self, summary: SweepSummary, *, ended: bool) -> _Open | None:
         """Return the sweep if there is something to do in it; None if not, or while its corpora are prepared."""
         self.incomplete.discard(summary.name)
         preparing, prepared = self._preparing.pop(summary.id, (None, None))
         try:
             record = reading.load_sweep(self._database, summary.id)
             searching = record.lacks_winners
-            if over and not searching and not lacks_evaluations(self._database, record):
+            if ended and not searching and not lacks_evaluations(self._database, record):
                 return None
             plan, lacking = plan_at_hand(record, self._components)
             plan = with_searches(plan, record.searches, self._components) if searching else plan

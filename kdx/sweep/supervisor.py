@@ -75,7 +75,7 @@ class Listener(Protocol):
         """All workers of the host were killed, and the host starts again."""
 
     def stopping(self) -> None:
-        """The sweep was asked to stop, or cannot go on, and waits for its workers."""
+        """The sweep was asked to stop, or cannot continue, and waits for its workers."""
 
     def hung(self, run: PlannedRun, seconds: float) -> None:
         """A worker gave no sign of life for n seconds and is being ended."""

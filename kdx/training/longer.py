@@ -1,7 +1,7 @@
-"""Lets a run go on from a completed one of the same cell with fewer steps, whose steps were the same bit by bit.
+"""Lets a run continue from a completed one of the same cell with fewer steps, whose steps were the same bit by bit.
 
-What it goes on from is one file: a resume checkpoint with the weights that it lists, which its own run may have removed
-since.
+What it continues from is one file: a resume checkpoint with the weights that it lists, which its own run may have
+removed since.
 """
 
 from collections.abc import Mapping
@@ -16,14 +16,14 @@ _WEIGHTS = "listed weights"
 
 
 class Shorter(NamedTuple):
-    """The run that another one goes on from."""
+    """The run that another continues from."""
 
     run_id: int
     folder: Path
 
 
 def publish_shared(files: CheckpointFiles, path: Path) -> None:
-    """Publish a resume checkpoint, with the weights that it lists, as what a run of more steps can go on from."""
+    """Publish a resume checkpoint, with the weights that it lists, as what a run of more steps can continue from."""
     state = files.load(path)
     names = state["callbacks"][STATE_KEY]["weights"]
     state[_WEIGHTS] = {name: files.load(files.folder / name) for name in names}

@@ -21,7 +21,7 @@ class Recorder:
         changes: str | None,
         data_facts: Mapping[str, Any],
     ) -> None:
-        """Before the first step of an attempt, which goes on from `resumed_step`.
+        """Before the first step of an attempt, which resumes from `resumed_step`.
 
         Args:
             data_facts: what it is evaluated on, see `kdx.data.reading.data_facts`.
@@ -49,7 +49,7 @@ class Recorder:
         """Called now and then during long work between two steps, such as a validation; may be dropped."""
 
     def checkpointed(self, step: int) -> None:
-        """The run can go on from `step` from now on."""
+        """The run can resume from `step` from now on."""
 
     def flush(self, step: int) -> None:
         """Make all rows so far durable."""
@@ -58,7 +58,7 @@ class Recorder:
         """Make all rows so far durable, unless that was done a moment ago."""
 
     def why_pruned(self, step: int, metrics: Mapping[str, float]) -> str | None:
-        """Why the run is to stop here as pruned, in one line; None: it goes on.
+        """Why the run is to stop here as pruned, in one line; None: it continues.
 
         Training asks on the main thread after each validation but the last, once its weights are kept. It saves a
         reason in a checkpoint before it stops, so that a run which is killed in between also ends pruned and does not

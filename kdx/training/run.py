@@ -75,13 +75,13 @@ def train(
     """Train, validate, and test once: with the best-validation weights, or with the mean over the last validations.
 
     That mean is validated itself, after the last step; its metrics are named `valid/average/bleu` and so on. A run that
-    the recorder has pruned is not tested; it keeps the weights that would have been. What the run needed to go on is
+    the recorder has pruned is not tested; it keeps the weights that would have been. What the run needed to resume is
     left until its outcome is recorded, see `kdx.training.resume.delete_resume_checkpoints`.
 
     Args:
         spec: the resolved cell.
         seed: of initialisation, dropout and, where examples are shuffled, the order of batches.
-        folder: where the run's checkpoints are; a run goes on from the newest that is whole.
+        folder: where the run's checkpoints are; a run resumes from the newest that is whole.
         recorder: keeps the metrics.
         stop: when asked, training stops at its next safe point.
         home: folder of prepared corpora; None: the user's.
@@ -91,11 +91,11 @@ def train(
         checkpointed: the step of the newest checkpoint that is known to have been made; if it is gone, the recorder
             gets a note.
         tests: whether it ends with the test; else it ends after its last validation, and nothing scores the test split.
-        shorter: a run of this cell with fewer steps to go on from, if this one has no checkpoint yet.
+        shorter: a run of this cell with fewer steps to continue from, if this one has no checkpoint yet.
 
     Raises:
         KdxError: the corpus does not fill one batch.
-        Stopped: the run was asked to stop and can go on later.
+        Stopped: the run was asked to stop and can resume later.
         StorageError: weights that are to be tested were damaged meanwhile, so that the next attempt makes them
             anew; or a damaged checkpoint cannot be set aside.
         ChangedError: it began under other conditions, and that is to be refused.

@@ -15,7 +15,7 @@ from kdx.grid.plan import Plan, PlannedCell, PlannedRun, RunKey
 from kdx.grid.tuning import Pruner, Search, Tuning
 from kdx.store import reading, recording
 from kdx.store.database import Database
-from kdx.store.records import OVER, RunRecord, RunState, TrialRecord, best_trial
+from kdx.store.records import ENDED, RunRecord, RunState, TrialRecord, best_trial
 from kdx.tune.known_trial import KnownTrial, Rivals
 from kdx.vocabulary import Direction
 
@@ -34,7 +34,7 @@ class Searching:
         self._trials: dict[str, list[TrialRecord]] = {key: [] for key in self._cells}
         """Search → its trials, up to as many as the plan asks for, as of the last look."""
         self._curves: dict[tuple[int, int], Mapping[int, float]] = {}
-        """(run, attempt) → optimiser step → validation score, of runs of trials that are over."""
+        """(run, attempt) → optimiser step → validation score, of runs of trials that have ended."""
         self._tried: dict[str, PlannedCell] = {}
         """Cell of a trial → what is run."""
 
@@ -47,7 +47,7 @@ class Searching:
                 self._read_curves(cell.spec.selection[0], [run for trial in self._trials[key] for run in trial.runs])
 
     def _read_curves(self, metric: str, runs: Sequence[RunRecord]) -> None:
-        new = [run for run in runs if run.state in OVER and (run.id, run.attempt) not in self._curves]
+        new = [run for run in runs if run.state in ENDED and (run.id, run.attempt) not in self._curves]
         curves = reading.curves_of(self.database, [run.id for run in new], [metric]) if new else {}
         for run in new:
             curve = curves.get(run.id, {}).get(metric)
@@ -247,5 +247,5 @@ def _scores(tuning: Tuning, trial: TrialRecord) -> dict[int, float]:
 
 def _may_run(tuning: Tuning, trial: TrialRecord) -> list[int]:
     """Return the places of the tuning seeds whose runs may start or resume: for the signed-rank test, the next one."""
-    left = [place for place, run in enumerate(_by_seed(tuning, trial)) if run.state not in OVER]
+    left = [place for place, run in enumerate(_by_seed(tuning, trial)) if run.state not in ENDED]
     return left[:1] if tuning.pruner is Pruner.WILCOXON else left

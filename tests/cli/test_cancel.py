@@ -77,7 +77,7 @@ def test_a_run_of_a_trial_cannot_be_taken_up_again(tmp_path):
         Searching(database, tuned).advance()
         number = reading.inventory(database).runs[0].id
     said = typed("cancel", str(number)).stderr
-    assert said == f"cancelled 1 run\na search counts run {number} as over\n"
+    assert said == f"cancelled 1 run\na search counts run {number} as ended\n"
     assert "its search counts it as it ended" in refused("retry", str(number)).problem
 
 

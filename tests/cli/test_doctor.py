@@ -1,4 +1,4 @@
-"""`kdx doctor` finds what is wrong, mends what can be mended, and deletes no result."""
+"""`kdx doctor` finds what is wrong, repairs what can be repaired, and deletes no result."""
 
 import json
 import shutil
@@ -31,7 +31,9 @@ def gone() -> str:
 
 def wrong(*words: str) -> list[str]:
     """What is told to be wrong, without the names of files."""
-    return [line for line in typed("doctor", *words).stdout.splitlines() if line.startswith(("wrong", "mended", "  "))]
+    return [
+        line for line in typed("doctor", *words).stdout.splitlines() if line.startswith(("wrong", "repaired", "  "))
+    ]
 
 
 def damage(path: Path) -> None:
@@ -62,8 +64,8 @@ def test_a_run_whose_process_is_gone_is_given_back(gone):
     assert DB.read_bytes() == before
 
     done = typed("doctor", "--fix")
-    assert (done.exit_code, done.stderr) == (0, "1 found, 1 mended; next: kdx resume\n")
-    assert f"mended: {place}" in done.stdout
+    assert (done.exit_code, done.stderr) == (0, "1 found, 1 repaired; next: kdx resume\n")
+    assert f"repaired: {place}" in done.stdout
     assert states() == ["interrupted", "running"]
     assert typed("doctor").exit_code == 0
 
@@ -71,15 +73,15 @@ def test_a_run_whose_process_is_gone_is_given_back(gone):
 def test_a_run_that_shows_life_between_finding_and_mending_is_left_alone(monkeypatch):
     (run,) = planned(1)
     claimed(run, "somebody/elsewhere", -5.0)
-    mend = module._mend
+    repair = module._repair
 
     def late(db, found):
         with open_database(DB, write=True) as database:
             claims.renew(database, "somebody/elsewhere", 60.0)
-        return mend(db, found)
+        return repair(db, found)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_mend", late)
+        patch.setattr(module, "_repair", late)
         done = typed("doctor", "--fix")
     assert (done.exit_code, done.stderr) == (5, "1 found; next: kdx doctor --fix\n")
     assert states() == ["running"]
@@ -99,7 +101,7 @@ def test_a_run_that_ends_while_files_are_read_is_no_fault(gone, monkeypatch):
     assert typed("doctor").exit_code == 0
 
 
-def test_damaged_and_half_written_files_are_mended_and_weights_are_missed():
+def test_damaged_and_half_written_files_are_repaired_and_weights_are_missed():
     best, stopped = planned(2)
     completed(best)
     (weights,) = checkpoints(best).folder.iterdir()
@@ -112,7 +114,7 @@ def test_damaged_and_half_written_files_are_mended_and_weights_are_missed():
 
     damage(weights)
     done = typed("doctor", "--fix")
-    assert (done.exit_code, done.stderr) == (5, "2 found, 1 mended; kdx cannot mend the rest\n")
+    assert (done.exit_code, done.stderr) == (5, "2 found, 1 repaired; kdx cannot repair the rest\n")
     assert names(best) == ["best.corrupt"]
     assert states() == ["completed", "pending"]
     assert wrong() == [
@@ -134,13 +136,13 @@ def test_what_a_live_process_writes_is_left_alone():
 def test_a_file_that_is_taken_up_between_finding_and_mending_is_left_alone(monkeypatch):
     (run,) = planned(1)
     damage(checkpoints(run).write("step", 5, {}))
-    mend = module._mend
+    repair = module._repair
 
     def late(db, found):
         claimed(run, lease_holder())
-        return mend(db, found)
+        return repair(db, found)
 
-    monkeypatch.setattr(module, "_mend", late)
+    monkeypatch.setattr(module, "_repair", late)
     assert typed("doctor", "--fix").exit_code == 5
     assert names(run) == ["step.ckpt"]
 
@@ -166,7 +168,7 @@ def test_a_disk_that_is_nearly_full_is_told(monkeypatch):
         "wrong: runs.files: 50.0 MB are free on its disk; a sweep wants 100.0 MB",
         "  free some space, with kdx gc for one",
     ]
-    assert typed("doctor", "--fix").stderr == "1 found; kdx cannot mend it\n"
+    assert typed("doctor", "--fix").stderr == "1 found; kdx cannot repair it\n"
 
 
 def test_results_that_were_passed_on_alone_are_well(folder):
@@ -185,13 +187,13 @@ def test_programs_get_json(gone):
     shown = json.loads(typed("doctor", "--json").stdout)
     assert set(shown) == {"versions", "database", "files", "disk", "findings"}
     (found,) = shown["findings"]
-    assert (found["problem"], found["repair"], found["mended"]) == (
+    assert (found["problem"], found["repair"], found["repaired"]) == (
         "running, but its process is gone",
         "give_back",
         False,
     )
     (found,) = json.loads(typed("doctor", "--json", "--fix").stdout)["findings"]
-    assert found["mended"] is True
+    assert found["repaired"] is True
 
 
 def test_without_a_database_there_is_nothing_to_look_at():

@@ -41,7 +41,7 @@ def test_it_says_what_may_go_and_removes_nothing(runs):
         "1 … weights of the runs that a table selects kdx gc --keep none --apply",
         "0 … all files of runs that no sweep plans",
         "0 … files of runs that are not in this database",
-        "0 … scripts, sources and logs of Slurm jobs that are over",
+        "0 … scripts, sources and logs of Slurm jobs that have ended",
     ]
     assert lines(done.stderr) == ["nothing was removed; 1 file, … would be by: kdx gc --apply"]
     assert [names(run) for run in runs] == before

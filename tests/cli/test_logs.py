@@ -63,7 +63,7 @@ def test_a_log_is_followed_across_attempts_until_the_run_is_over(monkeypatch):
     assert said.stdout == "one\ntwo\n"
     assert said.stderr.splitlines() == [
         f"run {first.id} is interrupted; waiting for a worker, or for: kdx resume",
-        f"run {first.id} is over: completed",
+        f"run {first.id} has ended: completed",
     ]
 
 

@@ -42,7 +42,7 @@ def decided(*records: RunRecord):
 
 
 def walk(listener: Lines) -> None:
-    """A sweep of three runs, one of them over already: one completes, one fails."""
+    """A sweep of three runs, one of them ended already: one completes, one fails."""
     over = record(PLAN.runs[2], RunState.DIVERGED, error="NaN")
     listener.decided(decided(over))
     listener.started(FIRST, 1)
@@ -63,7 +63,7 @@ def test_each_event_is_one_line(capsys):
     walk(listener)
     assert capsys.readouterr() == (
         "",
-        "[red]demo\\x1b[2J: 3 runs, 1 already over\n"
+        "[red]demo\\x1b[2J: 3 runs, 1 already ended\n"
         "started aaaaaaaa [b]rbf · seed 0\n"
         "started aaaaaaaa [b]rbf · seed 1\n"
         "completed aaaaaaaa [b]rbf · seed 0: bleu 31.24 valid, 30.10 test (0 s)\n"
@@ -120,11 +120,11 @@ def test_now_and_then_one_line_tells_of_the_whole_sweep(capsys, monkeypatch):
     listener.ended(SECOND, record(SECOND, RunState.COMPLETED, valid_score=1.0, test_score=1.0))
     now[0] += shown.EVERY
     listener.progressed(FIRST, 600, 1.0)
-    lines = [line for line in capsys.readouterr().err.splitlines() if "runs over" in line]
+    lines = [line for line in capsys.readouterr().err.splitlines() if "runs ended" in line]
     assert lines == [
-        "1 of 3 runs over, 2 running: aaaaaaaa [b]rbf · seed 0 at step 400 of 1,000, loss 1.250; "
+        "1 of 3 runs ended, 2 running: aaaaaaaa [b]rbf · seed 0 at step 400 of 1,000, loss 1.250; "
         "aaaaaaaa [b]rbf · seed 1 at step 1,000 of 1,000, loss 2.500",
-        "2 of 3 runs over, 1 running; about 24 s left: aaaaaaaa [b]rbf · seed 0 at step 600 of 1,000, loss 1.000",
+        "2 of 3 runs ended, 1 running; about 24 s left: aaaaaaaa [b]rbf · seed 0 at step 600 of 1,000, loss 1.000",
     ]
 
 
@@ -290,8 +290,8 @@ def test_a_search_is_counted_in_trials(capsys, monkeypatch):
     trial = record(FIRST, RunState.COMPLETED, valid_score=31.237)
     listener.ended(FIRST, trial)
     first, _, now, ended = capsys.readouterr().err.splitlines()
-    assert first.endswith(": a search of 50 trials, 12 of them over")
-    assert now.startswith("50 trials, 12 of them over, 1 running")
+    assert first.endswith(": a search of 50 trials, 12 of them ended")
+    assert now.startswith("50 trials, 12 of them ended, 1 running")
     assert ": bleu 31.24 valid (" in ended, "a trial has no test score"
     assert listener.left() == pytest.approx(76 * listener.seconds[0])
     live = Live(PLAN, _Search())  # type: ignore[arg-type]

@@ -36,14 +36,14 @@ def test_a_sweep_runs_what_is_not_there_yet_and_a_failing_cell_hurts_nobody(term
 
     again = terminal.type("kdx sweep tiny.yaml")
     assert (again.returncode, again.stdout) == (0, "")
-    assert again.stderr.splitlines() == ["tiny: 1 run, 1 already over", fourth]
+    assert again.stderr.splitlines() == ["tiny: 1 run, 1 already ended", fourth]
 
     # Another sweep, which has the cell too: its new seed and the new cell run, and nothing else.
     terminal.write("failing.yaml", FAILING)
     mixed = terminal.type("kdx sweep failing.yaml --set seeds=2 --workers 2")
     assert (mixed.returncode, mixed.stdout) == (4, "")
     lines = mixed.stderr.splitlines()
-    assert lines[0] == "failing: 4 runs, 1 already over"
+    assert lines[0] == "failing: 4 runs, 1 already ended"
     started = [line.partition(" ")[2][9:] for line in lines if line.startswith("started")]
     assert sorted(started) == ["fails · seed 0", "fails · seed 1", "learns · seed 1"]
     assert sum("allocate memory" in line for line in lines if line.startswith("failed")) == 2

@@ -156,7 +156,7 @@ def test_at_the_end_of_its_time_a_worker_leaves_a_checkpoint_and_another_goes_on
     wait_until(lambda: runs(folder)[0].progress_step, lambda: process.poll() is None)
     (folder / "late").touch()
     code, said = ends(process)
-    assert code == 130 and "--max-time 1h is over; others continue, or: kdx worker\n" in said
+    assert code == 130 and "--max-time 1h has passed; others continue, or: kdx worker\n" in said
     (run,) = runs(folder)
     assert run.state is RunState.INTERRUPTED and run.checkpoint_step == run.progress_step > 0
     other = worker(folder)

@@ -123,7 +123,7 @@ class Run:
             os._exit(code)
 
     def to_the_end(self) -> None:
-        """Goes on without a fault until the run is over."""
+        """Goes on without a fault until the run has ended."""
         while self.record().state not in FINAL:
             os.waitpid(self.attempt(), 0)
             assert self.attempts < 2000

@@ -184,7 +184,7 @@ def test_an_export_that_its_program_does_not_take_is_one_error(typed, program, e
     error, hint = err.splitlines()[-2:]
     assert code == 2 and out == "" and error.startswith(f"error: {program}: ") and why in error, err
     again = f"kdx export tsai2019/table1-mini --format {program} --db {EXAMPLE}"
-    assert hint == f"  hint: mend this, then {again} sends the rest"
+    assert hint == f"  hint: correct this, then {again} sends the rest"
     assert "Traceback" not in err and "secret" not in err and "retried" not in err
 
 

@@ -54,7 +54,7 @@ def test_a_damaged_file_is_set_aside_and_a_half_written_one_removed():
     ]
 
 
-def test_a_completed_run_without_its_weights_is_told_and_cannot_be_mended():
+def test_a_completed_run_without_its_weights_is_told_and_cannot_be_repaired():
     lost, kept = run(1), run(2)
     listed = files(kept, (BEST,)) + files(lost, ("log.txt",))
     missing = [("run 1 (00000000, seed 1)", "completed, but its weights are not there", None)]

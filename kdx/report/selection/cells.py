@@ -20,7 +20,7 @@ from kdx.report.statistics.expected_best import expected_best
 from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
 from kdx.report.statistics.rates import wilson
-from kdx.store.records import OVER, CellRecord, DocumentRecord, RunRecord, RunState
+from kdx.store.records import ENDED, CellRecord, DocumentRecord, RunRecord, RunState
 from kdx.vocabulary import Direction
 
 INVALIDATED, PRUNED, UNDERTRAINED = "invalidated", RunState.PRUNED.value, "undertrained"
@@ -171,8 +171,8 @@ class Cell:
     @property
     def ended(self) -> int:
         """Seeds that have ended, counted from 0 to the first that has not."""
-        over = {seed.seed for seed in self.seeds if seed.state in OVER}
-        return sum(1 for _ in takewhile(lambda seed: seed in over, range(len(over))))
+        ended = {seed.seed for seed in self.seeds if seed.state in ENDED}
+        return sum(1 for _ in takewhile(lambda seed: seed in ended, range(len(ended))))
 
     @property
     def look(self) -> Look | None:

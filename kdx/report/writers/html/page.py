@@ -79,7 +79,7 @@ class Live(TypedDict, total=False):
 
     lead: str
     done: int
-    """Runs that are over, of `total`."""
+    """Runs that have ended, of `total`."""
     total: int
     lists: Sequence[Mapping[str, Any]]
     """Each with `title`, `headers` and `rows` of `Linked`."""
