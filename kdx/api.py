@@ -548,7 +548,7 @@ def evaluations(sweep: str | Sweep | None = None, database: str | Path | None = 
     with open_database(_place(database), write=False) as opened:
         record = load_sweep(opened, _name(sweep))
     cells = record.distinct_cells
-    names = {(cell.cell_id, cell.evaluation.id): cell.evaluation.asked.name for cell in evaluated_cells(record)}
+    names = {(cell.cell_id, cell.evaluation.id): cell.evaluation.request.name for cell in evaluated_cells(record)}
     return Records(
         RunEvaluation,
         tuple(

@@ -81,7 +81,7 @@ def test_metrics_are_those_of_sacrebleu_and_need_no_weights(trained):
         "chrf": CHRF().corpus_score(lines, [references]).score,
         "ter": TER().corpus_score(lines, [references]).score,
     }
-    of_table = {each.evaluation.asked.name: each for each in evaluated_cells(reading.load_sweep(trained))}
+    of_table = {each.evaluation.request.name: each for each in evaluated_cells(reading.load_sweep(trained))}
     assert {name: each.metrics for name, each in of_table.items()} == {
         "chrF": {1: {"test/chrf": made["chrf"]}},
         "TER": {1: {"test/ter": made["ter"]}},

@@ -130,11 +130,11 @@ def _mirrored(name: MirrorName, context: "Context") -> Iterator[None]:
     process = subprocess.Popen(command, text=True, start_new_session=True, **pipes)  # type: ignore[call-overload]
 
     rest = f"kdx export --format {name} sends the rest"
-    said = []
+    lines = []
 
     def listen() -> None:
         for line in process.stdout:
-            said.append(line)
+            lines.append(line)
             say(f"note: the mirror to {name} ended: {line.rstrip()}; {rest}")
 
     listener = Thread(target=listen, daemon=True)
@@ -148,8 +148,8 @@ def _mirrored(name: MirrorName, context: "Context") -> Iterator[None]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            said.append(f"{name} did not take all within {PATIENCE:.0f} s")
-            say(f"note: {said[-1]}; {rest}")
+            lines.append(f"{name} did not take all within {PATIENCE:.0f} s")
+            say(f"note: {lines[-1]}; {rest}")
         listener.join(1.0)
-        if process.returncode and not said:
+        if process.returncode and not lines:
             say(f"note: the mirror to {name} ended: {describe_exit(process.returncode)}; {rest}")

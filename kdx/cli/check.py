@@ -93,7 +93,7 @@ def check(
         if table is not None and table not in (there := [each.name for each in parts]):
             raise KdxError(f"there is no table `{table}`", place=file, allowed=list(dict.fromkeys(there)))
         reports: dict[MadeBy, LoadedReport] = {}
-        made: list[tuple[FoundTable | Quoted, MadeBy, LoadedReport]] = []
+        to_compare: list[tuple[FoundTable | Quoted, MadeBy, LoadedReport]] = []
         for each in parts:
             if table not in (None, each.name):
                 continue
@@ -101,7 +101,7 @@ def check(
                 made_by = _made_by(each, sweeps, known)
                 shared = _report_of(made_by)
                 reports[shared] = reports.get(shared) or LoadedReport(database, shared, context)
-                made.append((each, made_by, reports[shared]))
+                to_compare.append((each, made_by, reports[shared]))
             except KdxError as fault:
                 if sweeps or fault.exit_code != KdxError.exit_code:
                     raise
@@ -110,7 +110,7 @@ def check(
     for note in (*elsewhere, *of_others, *nothing):
         say(f"note: {note}")
     compared: list[tuple[FoundTable | Quoted, MadeBy, Comparison]] = []
-    for each, made_by, report in made:
+    for each, made_by, report in to_compare:
         try:
             compared.append((each, report.made_by, _compared(each, report.table(each.name), made_by)))
         except KdxError as fault:

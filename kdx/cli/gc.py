@@ -64,7 +64,7 @@ def gc(
             "rule": rule.name.lower(),
             "files": [f"{file.folder}/{file.name}" for file in listed],
             "bytes": sum(file.size for file in listed),
-            "asked": rule in rules,
+            "chosen": rule in rules,
             "removed": apply and rule in rules,
         }
         for rule, listed in files_by_rule.items()

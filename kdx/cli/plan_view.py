@@ -223,7 +223,7 @@ def _run_record(plan: Plan, planned: PlannedDecision) -> dict[str, Any]:
             if each.id in stale
         ],
         "impossible_evaluations": [
-            {"name": each.name, "settings": each.settings.asked, "reason": reason}
+            {"name": each.name, "settings": each.settings.plain, "reason": reason}
             for each, reason in plan.impossible_evaluations(cell.id)
         ],
     }

@@ -109,11 +109,11 @@ class Lines:
                 self.note(f"{self.plan.name}: a search of {self.whole_in_words()}")
                 return
             ended = sum(states[state] for state in ENDED)
-            had = f", {ended} already ended" if ended else ""
+            before = f", {ended} already ended" if ended else ""
             to_make = self.evaluations.get("to make", 0)
             lacking = f"; {count_of(to_make, 'evaluation')} of completed runs to make" if to_make else ""
             rule = f", {self.plan.seed_rule}" if self.plan.seed_rule else ""
-            self.note(f"{self.plan.name}: {count_of(len(decisions), 'run')}{rule}{had}{lacking}")
+            self.note(f"{self.plan.name}: {count_of(len(decisions), 'run')}{rule}{before}{lacking}")
 
     def started(self, run: PlannedRun, attempt: int) -> None:
         self._begins(run)
@@ -133,7 +133,7 @@ class Lines:
     def whole_in_words(self) -> str:
         """Return how far the sweep is, in runs or in trials."""
         if self.search is not None:
-            return f"{count_of(self.search.asked, 'trial')}, {self.search.ended:,} of them ended"
+            return f"{count_of(self.search.total, 'trial')}, {self.search.ended:,} of them ended"
         ended = sum(self.counts.get(state.value, 0) for state in ENDED)
         return f"{ended:,} of {count_of(self.total, 'run')} ended"
 
@@ -295,7 +295,7 @@ class Live(Lines):
             transient=True,
         )
         name, runs = (self.plan.name, len(self.plan.runs)) if self.plan else ("worker", 0)
-        total = self.search.asked if self.search else runs
+        total = self.search.total if self.search else runs
         self.whole = self.bars.add_task(sanitize_lines(name), total=total, status="")
         self.tasks: dict[RunKey, TaskID] = {}
         self.about = ""
@@ -307,7 +307,7 @@ class Live(Lines):
         super().decided(decisions)
         ended, total = self._ended(), self.total
         if self.search is not None:
-            ended, total = self.search.ended, self.search.asked
+            ended, total = self.search.ended, self.search.total
         left = self.left() if self.tasks else None
         self.about = f", about {in_words(left)} left" if left is not None else ""
         self.bars.update(self.whole, completed=ended, total=total)

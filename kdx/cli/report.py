@@ -119,9 +119,9 @@ def report(
     say(_closing(record, shown, options))
 
 
-def _maps(context: Context, record: SweepRecord, asked: Sequence[str]) -> Iterator[tuple[str, list[AttentionMap]]]:
+def _maps(context: Context, record: SweepRecord, settings: Sequence[str]) -> Iterator[tuple[str, list[AttentionMap]]]:
     """Yield what each run of `RUN:LINE` reads, with its attention."""
-    for each in asked:
+    for each in settings:
         number, _, line = each.partition(":")
         run = int(number) if number.strip().isdecimal() else None
         hint = 'the number of a run and what it shall read, such as --attention "7: ein mann schläft ."'
@@ -151,12 +151,11 @@ def _closing(sweep: SweepRecord, tables: Sequence[Table], options: Mapping[str, 
     records = {key: record for table in tables for key, record in table.layout.records.items()}
     states = Counter(cell.state for cell in cells)
     counts = [f"{states[State.VALUE]} with a score"]
-    others = (State.DIVERGED, State.OUT_OF_MEMORY, State.FAILED, State.INVALIDATED)
+    others = (State.DIVERGED, State.OUT_OF_MEMORY, State.FAILED, State.INVALIDATED, State.MISSING)
     counts += [f"{states[state]} {state}" for state in others if states[state]]
-    counts += [count_of(states[State.HOLE], "hole")] if states[State.HOLE] else []
     closing = f"{count_of(len(cells), 'cell')}: {', '.join(counts)}"
-    evaluated = {key: made for table in tables for key, made in table.layout.evaluations.items()}
-    broken = frozenset[int]().union(*(made.failed for made in evaluated.values()))
+    evaluated = {key: cell for table in tables for key, cell in table.layout.evaluations.items()}
+    broken = frozenset[int]().union(*(cell.failed for cell in evaluated.values()))
 
     def failed(cell: Cell) -> bool:
         return any(seed.outcome == RunState.FAILED and seed.run_id not in broken for seed in cell.seeds)

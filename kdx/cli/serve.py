@@ -76,7 +76,7 @@ class _Kept(NamedTuple):
     """A part of a report, and when it may be made anew."""
 
     part: Markup
-    made: str
+    version: str
     """A hash of the runs that it was made of, and of how far they were."""
     until: float
 
@@ -125,7 +125,7 @@ class Pages:
     def _sweep(self, database: Database, name: str, *, whole: bool) -> str:
         sweep_named(database, name)
         status = next(each for each in statuses(database) if each.summary.name == name)
-        part, made = self._part(f"sweep {name}", database, name, self._report, whole=whole)
+        part, version = self._part(f"sweep {name}", database, name, self._report, whole=whole)
         total = sum(status.summary.counts.values())
         ended = sum(count for state, count in status.summary.counts.items() if state in ENDED)
         left = time_left(status)
@@ -148,14 +148,14 @@ class Pages:
             total=total,
             lists=lists,
             report=part,
-            made=made,
+            version=version,
         )
 
     def _claims(self, database: Database, name: str, *, whole: bool) -> str:
-        part, made = self._part(f"claims {name}", database, name, self._verdicts, whole=whole)
+        part, version = self._part(f"claims {name}", database, name, self._verdicts, whole=whole)
         links = [*_LINKS, (name, _address("sweep", name))]
         lead = "No paper that comes with kdx has a claim that these runs test." if whole and not part else ""
-        return live_page(f"Claims, by the runs of {name}", links, lead=lead, report=part, made=made)
+        return live_page(f"Claims, by the runs of {name}", links, lead=lead, report=part, version=version)
 
     def _run(self, database: Database, run_id: int, *, whole: bool) -> str:
         shown = shown_run(database, run_id)
@@ -169,7 +169,7 @@ class Pages:
             links,
             texts=[("Record", "\n".join(shown.lines())), ("Log", log)],
             report=curves_part(plots) if whole else Markup(),
-            made=f"{shown.record['step']} {shown.record['state']}",
+            version=f"{shown.record['step']} {shown.record['state']}",
         )
 
     def _part(
@@ -184,17 +184,17 @@ class Pages:
         """Return a part of a report, and what it was made of; only a `whole` page has it made."""
         recorded = runs(database, sweep_named(database, name))
         now = [(run.id, run.state, run.progress_step, run.invalidated) for run in recorded]
-        made = hashlib.sha256(repr(now).encode()).hexdigest()[:16]
+        version = hashlib.sha256(repr(now).encode()).hexdigest()[:16]
         kept = self._kept.get(key)
-        if kept and (kept.made == made or self._clock() < kept.until):
-            return (kept.part if whole else Markup()), kept.made
+        if kept and (kept.version == version or self._clock() < kept.until):
+            return (kept.part if whole else Markup()), kept.version
         if not whole:
-            return Markup(), made
+            return Markup(), version
         began = self._clock()
         part = make(database, name)
         took = self._clock() - began
-        self._kept[key] = _Kept(part, made, self._clock() + max(LEAST_AGE, 10 * took))
-        return part, made
+        self._kept[key] = _Kept(part, version, self._clock() + max(LEAST_AGE, 10 * took))
+        return part, version
 
     def _report(self, database: Database, name: str) -> Markup:
         loaded = LoadedReport(database, MadeBy((name,), None), self._context)

@@ -131,7 +131,7 @@ def _lines(trace: Trace, db: str) -> Iterator[str]:
     yield f"cell      {trace.record.id}"
     if trace.evaluation is not None:
         settings = ", ".join(f"{name} {word}" for name, word in trace.evaluation.words.items())
-        yield f"evaluation  {sanitize_lines(trace.evaluation.asked.name)}: {sanitize_lines(settings)}"
+        yield f"evaluation  {sanitize_lines(trace.evaluation.request.name)}: {sanitize_lines(settings)}"
     yield ""
     yield from yaml_lines(trace.record.spec.plain)
     yield ""

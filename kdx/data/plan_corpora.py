@@ -69,7 +69,7 @@ def _collected(planned: PlannedCell | ResolvedEvaluation, faults: dict[str, KdxE
     except KdxError as fault:
         if fault.exit_code != KdxError.exit_code:
             raise
-        located = in_file(fault, planned) if isinstance(planned, PlannedCell) else planned.asked.in_file(fault)
+        located = in_file(fault, planned) if isinstance(planned, PlannedCell) else planned.request.in_file(fault)
         faults.setdefault(str(located), located)
 
 

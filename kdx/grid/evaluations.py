@@ -53,7 +53,7 @@ class EvaluationSettings(Section):
     """A metric of the translations that the run's own test kept, which needs no model."""
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, Any]:
         """The settings that are not None, as JSON values."""
         return self.model_dump(mode="json", exclude_none=True)
 
@@ -85,7 +85,7 @@ EvaluationChoices: Any = create_model(
 
 
 @dataclass(frozen=True)
-class AskedEvaluation:
+class EvaluationRequest:
     """One evaluation that a grid asks for, of all its runs."""
 
     name: str
@@ -106,19 +106,19 @@ class AskedEvaluation:
 
     def __str__(self) -> str:
         """Its name and its settings: `longer` (length 128)."""
-        settings = ", ".join(f"{name} {value}" for name, value in self.settings.asked.items())
+        settings = ", ".join(f"{name} {value}" for name, value in self.settings.plain.items())
         return f"`{shortened(self.name)}`{f' ({settings})' if settings else ''}"
 
     def is_of(self, task: str) -> bool:
         """Return whether an evaluation of the task has these settings; one of another task may lack them."""
-        return set(self.settings.asked) <= set(TASKS.definition(task).evaluation_settings)
+        return set(self.settings.plain) <= set(TASKS.definition(task).evaluation_settings)
 
     def in_file(self, fault: KdxError) -> KdxError:
         """Return the fault, located in the file; its own place is a setting of this evaluation or none."""
         assert self.node is not None
         place, key = self.node.place, str(fault.place or "").removeprefix("evaluation.")
         if (node := self.node.inner((key,))) is not None:
-            values, value = node.plain(), self.settings.asked[key]
+            values, value = node.plain(), self.settings.plain[key]
             place = node.at((values.index(value),) if isinstance(values, list) and value in values else ())
         problem = f"evaluation `{shortened(self.name)}`: {fault.problem}"
         # In the section of a cell the same settings have its name before them.
@@ -130,7 +130,7 @@ class AskedEvaluation:
 class ResolvedEvaluation:
     """One evaluation of the runs of one cell."""
 
-    asked: AskedEvaluation
+    request: EvaluationRequest
     spec: CellSpec
     """The cell, its section `evaluation` as this evaluation reads."""
     settings: Mapping[str, Any]
@@ -141,7 +141,7 @@ class ResolvedEvaluation:
     @cached_property
     def id(self) -> str:
         """128 bits of the SHA-256 of the changes, as 32 hexadecimal digits; a custom metric counts by its source."""
-        return hash_of(self.changes, self.asked.components)
+        return hash_of(self.changes, self.request.components)
 
     @property
     def metric(self) -> str | None:
@@ -168,30 +168,30 @@ class ResolvedEvaluation:
 
 def read_evaluations(
     evaluations: Mapping[str, Any], node: Node | None, faults: list[KdxError]
-) -> list[AskedEvaluation]:
+) -> list[EvaluationRequest]:
     """Return one for each combination of the values that lists give its settings.
 
     Args:
         evaluations: name → `EvaluationChoices`.
         node: what is under `evaluations` in the file.
     """
-    asked: list[AskedEvaluation] = []
+    requests: list[EvaluationRequest] = []
     for name, choices in evaluations.items():
         assert node is not None
         values = {key: getattr(choices, key) for key in node.value[name].value}
-        if len(asked) + prod(map(len, values.values())) > MOST_EVALUATIONS:
+        if len(requests) + prod(map(len, values.values())) > MOST_EVALUATIONS:
             faults.append(KdxError("too many evaluations", place=node.place, allowed=f"at most {MOST_EVALUATIONS}"))
             break
         for chosen in product(*values.values()):
             settings = EvaluationSettings.model_validate(dict(zip(values, chosen, strict=True)))
-            asked.append(AskedEvaluation(name, settings, node.value[name]))
-    return asked
+            requests.append(EvaluationRequest(name, settings, node.value[name]))
+    return requests
 
 
-def check_evaluations(asked: Sequence[AskedEvaluation], specs: Collection[CellSpec]) -> Iterator[KdxError]:
+def check_evaluations(requests: Sequence[EvaluationRequest], specs: Collection[CellSpec]) -> Iterator[KdxError]:
     """Refuse an evaluation that no cell can have. One that some cells can have is made for these alone."""
     faults: dict[str, KdxError] = {}
-    for evaluation in asked:
+    for evaluation in requests:
         reasons: list[KdxError] = []
         for spec in specs:
             try:
@@ -204,13 +204,13 @@ def check_evaluations(asked: Sequence[AskedEvaluation], specs: Collection[CellSp
     yield from faults.values()
 
 
-def resolve_evaluation(spec: CellSpec, asked: AskedEvaluation) -> ResolvedEvaluation:
+def resolve_evaluation(spec: CellSpec, request: EvaluationRequest) -> ResolvedEvaluation:
     """Return the evaluation of the runs of this cell.
 
     Raises:
         KdxError: the cell cannot be evaluated in this way; the place is the setting that is at fault, if there is one.
     """
-    wanted, known = asked.settings.asked, TASKS.definition(spec.task).evaluation_settings
+    wanted, known = request.settings.plain, TASKS.definition(spec.task).evaluation_settings
     for key in wanted:
         if key not in known:
             raise KdxError(f"an evaluation of {spec.task} has no `{key}`", place=key, allowed=known)
@@ -236,7 +236,7 @@ def resolve_evaluation(spec: CellSpec, asked: AskedEvaluation) -> ResolvedEvalua
     # A setting that equals the test's own is dropped, so that writing it out changes nothing.
     read = {key: getattr(changed.evaluation, key) for key in section if key in changes}
     evaluation = spec.evaluation.model_copy(update=read)
-    return ResolvedEvaluation(asked, spec.model_copy(update={"evaluation": evaluation}), now, changes)
+    return ResolvedEvaluation(request, spec.model_copy(update={"evaluation": evaluation}), now, changes)
 
 
 def _refuse_metric(changes: Mapping[str, Any]) -> None:

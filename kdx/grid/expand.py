@@ -239,8 +239,8 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
                 cells.append(cell)
         if sub_grid.exclude and sub_grid.size and before == (len(cells), error_count):
             first = sub_grid.dimensions[0] if sub_grid.dimensions else None
-            of = f" of {first.name} `{first.bundles[0].labels[first.name]}`" if first and len(sub_grids) > 1 else ""
-            problem, place = f"`exclude` leaves no combination{of}", sub_grid.exclude[0].node.place
+            where = f" of {first.name} `{first.bundles[0].labels[first.name]}`" if first and len(sub_grids) > 1 else ""
+            problem, place = f"`exclude` leaves no combination{where}", sub_grid.exclude[0].node.place
             faults.append(KdxError(problem, place=place, hint="exclude less"))
     if all(sub_grid.size for sub_grid in sub_grids):  # else words may be missing because a sub-grid is faulty
         _check_conditions(sub_grids, faults)

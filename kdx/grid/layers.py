@@ -100,34 +100,36 @@ def resolve_layers(cell: CellFields, given: Mapping[str, Any], make: Callable[[A
     """
     whole = cell.model_dump(mode="json", by_alias=True)
     shared = {key: value for key, value in given.items() if key != "layers"}
-    made: dict[str, CellFields] = {}
+    cells: dict[str, CellFields] = {}
     resolved = {}
     for layer, choices in _chosen(cell).items():
         changes: dict[str, Any] = {}
         for path, (_, value) in choices.items():
             if path[0] != "filter" or path[-1] in _OWN[layer.stack]:
                 changes = overlaid(changes, _nested(path, value))
-        if (key := json.dumps([layer.stack, changes], sort_keys=True)) not in made:
+        if (key := json.dumps([layer.stack, changes], sort_keys=True)) not in cells:
             try:
-                made[key] = _made(cell, layer, overlaid(shared, changes), make)
+                cells[key] = _of_layer(cell, layer, overlaid(shared, changes), make)
             except (ValidationError, PydanticCustomError) as error:
                 raise _in_layer(error, layer, choices) from None
-        if differences := _differences(whole, made[key], layer):
+        if differences := _differences(whole, cells[key], layer):
             resolved[str(layer)] = differences
-    components = [each.components for each in (cell, *made.values())]
+    components = [each.components for each in (cell, *cells.values())]
     merged = {word: sha256 for own in components for word, sha256 in own.items()}
     cell.settle(layers=FrozenDict(resolved), components=FrozenDict(sorted(merged.items())))
 
 
-def _made(cell: CellFields, layer: LayerName, plain: dict[str, Any], make: Callable[[Any], CellFields]) -> CellFields:
+def _of_layer(
+    cell: CellFields, layer: LayerName, plain: dict[str, Any], make: Callable[[Any], CellFields]
+) -> CellFields:
     """Return the cell that a layer is built from, whose positions are placed in its own attentions alone."""
-    made = make(plain)
-    if Inject.INPUT in (cell.inject, made.inject):
-        if cell.inject is not made.inject:
+    result = make(plain)
+    if Inject.INPUT in (cell.inject, result.inject):
+        if cell.inject is not result.inject:
             problem = "direct-sum at the input reaches every layer"
             raise refuse("position", problem, hint="write inject: per-layer, for all layers or for those that have it")
-        return made
-    return make({**plain, "placement": _own_placement(made.placement, layer)})
+        return result
+    return make({**plain, "placement": _own_placement(result.placement, layer)})
 
 
 def _own_placement(placement: Iterable[str] | None, layer: LayerName) -> list[str]:
@@ -208,12 +210,12 @@ def _at(error: PydanticCustomError, loc: tuple[str, ...], given: Any) -> Validat
     return ValidationError.from_exception_data("layers", [InitErrorDetails(type=error, loc=loc, input=given)])
 
 
-def _differences(whole: Mapping[str, Any], made: CellFields, layer: LayerName) -> dict[str, Any]:
+def _differences(whole: Mapping[str, Any], of_layer: CellFields, layer: LayerName) -> dict[str, Any]:
     """Return the choices of a layer that are not the cell's, without those that it computes nothing with."""
-    plain = made.model_dump(mode="json", by_alias=True)
+    plain = of_layer.model_dump(mode="json", by_alias=True)
     if plain["placement"] == _own_placement(whole["placement"], layer):
         plain["placement"] = whole["placement"]
-    if not any(_uses_vector(made, attention) for attention in _OWN[layer.stack]):
+    if not any(_uses_vector(of_layer, attention) for attention in _OWN[layer.stack]):
         plain["encoding"] = whole["encoding"]
     differences: dict[str, Any] = {}
     for path, value in _leaves({key: plain[key] for key in plain if key in CHOICES or key in options_of_words()}):

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter, WithJsonSchema
 
 from kdx.errors import KdxError, Place
 from kdx.grid.cell_selector import ANY_WORDS, CellSelector
-from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
+from kdx.grid.evaluations import EvaluationRequest, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
 from kdx.grid.field_types import Margin, Section, ToList, as_list
 from kdx.grid.seeds import SeedRule, rule_of
 from kdx.grid.source import Node
@@ -118,7 +118,7 @@ class PlannedRun:
         return self.cell.id, self.seed, self.search_id
 
 
-_OfACell = tuple[tuple[ResolvedEvaluation, ...], tuple[tuple[AskedEvaluation, str], ...]]
+_OfACell = tuple[tuple[ResolvedEvaluation, ...], tuple[tuple[EvaluationRequest, str], ...]]
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Plan:
     """Each `key=value` that `--set` laid over what the grid says."""
     file: str = ""
     """Absolute path of the grid; empty where it is not known."""
-    evaluations: tuple[AskedEvaluation, ...] = ()
+    evaluations: tuple[EvaluationRequest, ...] = ()
     """Further readings of each run that completes."""
     seed_rule: SeedRule | None = None
     """Which of the seeds a cell needs; None: all of them."""
@@ -167,7 +167,7 @@ class Plan:
             tuple(grid.get("given", ())),
             grid.get("file", ""),
             evaluations=tuple(
-                AskedEvaluation(
+                EvaluationRequest(
                     each["name"],
                     EvaluationSettings.model_validate(each["settings"]),
                     recorded=_HASHES.validate_python(each.get("components", {})),
@@ -206,7 +206,7 @@ class Plan:
         """Return the evaluations that the runs of a cell can have, in the order of the grid."""
         return self._evaluations.get(cell_id, ((), ()))[0]
 
-    def impossible_evaluations(self, cell_id: str) -> tuple[tuple[AskedEvaluation, str], ...]:
+    def impossible_evaluations(self, cell_id: str) -> tuple[tuple[EvaluationRequest, str], ...]:
         """Return the evaluations of its task that runs of a cell cannot have but runs of others can, with reasons."""
         return self._evaluations.get(cell_id, ((), ()))[1]
 
@@ -217,12 +217,12 @@ class Plan:
 
     def _resolved(self, spec: CellSpec) -> _OfACell:
         able, impossible = [], []
-        for asked in self.evaluations:
+        for request in self.evaluations:
             try:
-                able.append(resolve_evaluation(spec, asked))
+                able.append(resolve_evaluation(spec, request))
             except KdxError as error:
-                if asked.is_of(spec.task):
-                    impossible.append((asked, error.problem))
+                if request.is_of(spec.task):
+                    impossible.append((request, error.problem))
         return tuple(able), tuple(impossible)
 
     @property
@@ -230,7 +230,7 @@ class Plan:
         """Word → hash of the source, of every custom component of its cells, searches and evaluations."""
         searches = (cell.search for cell in self.cells if cell.search)
         hashes = {word: sha256 for search in searches for (_, word), sha256 in search.components.items()}
-        hashes |= {word: sha256 for asked in self.evaluations for word, sha256 in asked.components.items()}
+        hashes |= {word: sha256 for request in self.evaluations for word, sha256 in request.components.items()}
         return hashes | {word: sha256 for cell in self.cells for word, sha256 in cell.spec.components.items()}
 
     @property
@@ -245,9 +245,9 @@ class Plan:
             "seeds": list(self.seeds),
             "tables": [table.model_dump(mode="json") for table in self.tables],
             "evaluations": [
-                {"name": asked.name, "settings": asked.settings.asked}
-                | ({"components": asked.components} if asked.components else {})
-                for asked in self.evaluations
+                {"name": request.name, "settings": request.settings.plain}
+                | ({"components": request.components} if request.components else {})
+                for request in self.evaluations
             ],
             **({"seed_rule": self.seed_rule.model_dump(mode="json")} if self.seed_rule else {}),
         }

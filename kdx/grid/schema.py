@@ -107,11 +107,11 @@ class _Generator(GenerateJsonSchema):
 
     def dict_schema(self, schema: Any) -> Schema:
         # It may be laid over another mapping: any entry may be missing, and null removes one.
-        made = super().dict_schema(schema)
-        made.pop("minProperties", None)
-        if made["additionalProperties"] is not True:
-            made["additionalProperties"] = {"anyOf": [made["additionalProperties"], _NULL]}
-        return made
+        mapping = super().dict_schema(schema)
+        mapping.pop("minProperties", None)
+        if mapping["additionalProperties"] is not True:
+            mapping["additionalProperties"] = {"anyOf": [mapping["additionalProperties"], _NULL]}
+        return mapping
 
     def model_schema(self, schema: Any) -> Schema:
         properties = super().model_schema(schema).get("properties", {})

@@ -138,7 +138,7 @@ def _makes_a_difference(
             faults.extend(located(error, laid, CellSpec))
             return True
     if 1 < len(ids) < len(distribution.ends):
-        of = ", ".join(f"{axis} {word}" for axis, word in cell.labels.items())
-        problem = f"two values of `{name}` are the same cell{f' {of}' if of else ''}"
+        labels = ", ".join(f"{axis} {word}" for axis, word in cell.labels.items())
+        problem = f"two values of `{name}` are the same cell{f' {labels}' if labels else ''}"
         faults.append(KdxError(problem, place=node.place, hint="keep one of them"))
     return len(ids) > 1

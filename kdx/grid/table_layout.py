@@ -76,7 +76,7 @@ def evaluated(labels: Mapping[str, str], spec: ResolvedSpec, evaluation: Resolve
     section = spec.plain["evaluation"]
     section = {**section, **{key: value for key, value in evaluation.settings.items() if key in section}}
     words = {f"{EVALUATION}.{name}": word for name, word in evaluation.words.items()}
-    labels = {**labels, EVALUATION: evaluation.asked.name, **words}
+    labels = {**labels, EVALUATION: evaluation.request.name, **words}
     return labels, replace(spec, plain={**spec.plain, "evaluation": section})
 
 

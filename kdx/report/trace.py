@@ -58,7 +58,7 @@ class Trace:
         recorded = self.cell.metric.recorded
         if self.evaluation is None:
             return recorded
-        return f"{recorded.removeprefix('test/')} of evaluation {self.evaluation.asked.name}"
+        return f"{recorded.removeprefix('test/')} of evaluation {self.evaluation.request.name}"
 
     @property
     def grid(self) -> str:
@@ -68,8 +68,8 @@ class Trace:
             "description": sanitize(f"{self.table}: {self.row}, {self.column}"),
             "seeds": [seed.seed for seed in self.cell.seeds],
         }
-        settings = self.evaluation and self.evaluation.asked
-        evaluations = {"evaluations": {settings.name: settings.settings.asked}} if settings else {}
+        request = self.evaluation and self.evaluation.request
+        evaluations = {"evaluations": {request.name: request.settings.plain}} if request else {}
         return "".join(as_yaml(part) for part in (about, self.record.spec.plain, evaluations) if part)
 
     @property
@@ -176,7 +176,7 @@ def to_json(trace: Trace) -> dict[str, Any]:
         "seed": cell.seed,
         "cell": trace.record.id,
         "labels": dict(trace.record.labels),
-        "evaluation": evaluation and {"name": evaluation.asked.name, "settings": dict(evaluation.settings)},
+        "evaluation": evaluation and {"name": evaluation.request.name, "settings": dict(evaluation.settings)},
         "spec": dict(trace.record.spec.plain),
         "runs": runs,
         "grid": trace.grid,

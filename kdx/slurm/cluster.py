@@ -99,8 +99,9 @@ def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -
         problem, hint = f"{program} gave no answer within {SECONDS} s", "scontrol ping says if Slurm's controller is up"
         raise KdxError(problem, place="--slurm", hint=hint) from None
     if done.returncode:
-        said = " ".join((done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").split())
-        allowed = partitions() if "partition" in said and program == "sbatch" else None
-        fewer = "submit fewer, with --jobs: each worker takes what is left to do" if _OF_A_LIMIT.search(said) else None
-        raise KdxError(f"{program} refuses: {said[:_LONGEST]}", allowed=allowed or None, hint=fewer)
+        message = " ".join((done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").split())
+        allowed = partitions() if "partition" in message and program == "sbatch" else None
+        at_limit = _OF_A_LIMIT.search(message)
+        fewer = "submit fewer, with --jobs: each worker takes what is left to do" if at_limit else None
+        raise KdxError(f"{program} refuses: {message[:_LONGEST]}", allowed=allowed or None, hint=fewer)
     return done.stdout

@@ -134,7 +134,7 @@ def _numbers(connection: Connection) -> Iterator[str]:
         kept = select(number, bits).where(bits.is_not(None))
         rows = connection.execute(kept, execution_options={"yield_per": AT_A_TIME})
         # SQLite has NULL for NaN.
-        edited = sum(value != exact and not isnan(exact) for value, of in rows for exact in [value_of(of)])
+        edited = sum(value != exact and not isnan(exact) for value, bits in rows for exact in [value_of(bits)])
         if edited:
             yield f"{edited} rows of {number.table.name} have a {number.name} that is not that of its bits"
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Made:
+class EvaluationResult:
     """What making an evaluation gave, or why it gave nothing."""
 
     settings_id: str
@@ -58,43 +58,43 @@ def ask_for(database: Database, sweep_id: int, plan: "Plan") -> None:
         keep(connection, database, components_of(plan.components))
 
 
-def record(database: Database, run_id: int, made: Made) -> bool:
+def record(database: Database, run_id: int, result: EvaluationResult) -> bool:
     """Record an evaluation of a completed run, and return whether it is new.
 
     One that is there stays, but one that failed gives way. So it does no harm to make an evaluation twice.
     """
-    return database.persist(lambda: _record(database, run_id, made))
+    return database.persist(lambda: _record(database, run_id, result))
 
 
-def _record(database: Database, run_id: int, made: Made) -> bool:
+def _record(database: Database, run_id: int, result: EvaluationResult) -> bool:
     # The key of the evaluation keeps it apart from others; the run is final, and stays so.
     with database.write(alone=False) as connection:
         if connection.scalar(select(run.c.state).where(run.c.id == run_id)) != RunState.COMPLETED:
             return False
         values = {
-            "settings": dict(made.settings),
+            "settings": dict(result.settings),
             "made": now(),
-            "weights_sha256": made.weights_sha256,
-            "data_fingerprint": made.data_fingerprint,
-            "code_fingerprint": made.code_fingerprint,
-            "environment_id": keep_once(connection, database, environment, made.environment),
-            "longest_context": made.longest_context,
-            "definitions_id": keep_once(connection, database, definitions, made.definitions),
-            "error": made.error and storable(made.error)[:LINE],
+            "weights_sha256": result.weights_sha256,
+            "data_fingerprint": result.data_fingerprint,
+            "code_fingerprint": result.code_fingerprint,
+            "environment_id": keep_once(connection, database, environment, result.environment),
+            "longest_context": result.longest_context,
+            "definitions_id": keep_once(connection, database, definitions, result.definitions),
+            "error": result.error and storable(result.error)[:LINE],
         }
         put = database.upsert(evaluation, ["run_id", "settings_id"], values, where=evaluation.c.error.is_not(None))
-        put = put.values(run_id=run_id, settings_id=made.settings_id, **values)
+        put = put.values(run_id=run_id, settings_id=result.settings_id, **values)
         key = connection.scalar(put.returning(evaluation.c.id))
         if key is None:
             return False
         rows = [
             {"name": name, "value": value_of(bits), "bits": bits}
-            for name, value in (made.metrics or {}).items()
+            for name, value in (result.metrics or {}).items()
             for bits in [bits_of(value)]
         ]
         insert_rows(connection, evaluation_metric.insert().values(evaluation_id=key), rows)
-        if made.documents:
-            by_document = {"unit": made.documents.unit, "sums": dict(made.documents.sums)}
+        if result.documents:
+            by_document = {"unit": result.documents.unit, "sums": dict(result.documents.sums)}
             connection.execute(evaluation_document.insert().values(evaluation_id=key, **by_document))
         return True
 

@@ -38,8 +38,9 @@ def metrics_of_evaluations(grid: Mapping[str, Any]) -> dict[str, str]:
 
     It reads no models of the grid, and leaves out what is of another shape, as after an edit of the database.
     """
-    asked = grid.get("evaluations")
-    entries = [each.get("components") for each in asked if isinstance(each, dict)] if isinstance(asked, list) else []
+    evaluations = grid.get("evaluations")
+    requests = evaluations if isinstance(evaluations, list) else []
+    entries = [each.get("components") for each in requests if isinstance(each, dict)]
     named = [item for entry in entries if isinstance(entry, dict) for item in entry.items()]
     return {word: sha256 for word, sha256 in named if isinstance(sha256, str)}
 

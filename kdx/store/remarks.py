@@ -37,8 +37,8 @@ def annotate(
 ) -> tuple[str, ...]:
     """Put a note, unless it is empty, and tags on a sweep or on a run; return the tags that it did not have yet."""
     with database.write() as connection:
-        had = set(connection.scalars(select(remark.c.text).where(_on(sweep_id, run_id), _is(RemarkKind.TAG))))
-        fresh = tuple(word for word in dict.fromkeys(tags) if word not in had)
+        present = set(connection.scalars(select(remark.c.text).where(_on(sweep_id, run_id), _is(RemarkKind.TAG))))
+        fresh = tuple(word for word in dict.fromkeys(tags) if word not in present)
         rows = [{"kind": RemarkKind.TAG, "text": word} for word in fresh]
         rows += [{"kind": RemarkKind.NOTE, "text": text}] if text else []
         insert_rows(connection, insert(remark).values(made=now(), sweep_id=sweep_id, run_id=run_id), rows)

@@ -141,7 +141,6 @@ def decide(
         pause = paused.get(run.search_id or run.cell.id) if action is Action.START else None
         if pause:
             action, reason = Action.SKIP, f"paused: {pause}"
-        begun = less.record if less else None
         first = less.first_step if less else 0
         if record and action is Action.CONTINUE:
             first = record.checkpoint_step or 0
@@ -155,7 +154,7 @@ def decide(
                 failed,
                 lost,
                 evaluations=len(planned),
-                shorter=begun,
+                shorter=less.record if less else None,
                 first_step=first,
                 pause=pause,
             )
@@ -329,7 +328,7 @@ def lacks_evaluations(database: Database, sweep: SweepRecord) -> bool:
 
 def leave_to_others(
     decisions: Mapping[int, Decision],
-    begun: Mapping[int, InProgress],
+    in_progress: Mapping[int, InProgress],
     holder: str,
     *,
     patience: float,
@@ -344,16 +343,18 @@ def leave_to_others(
 
     Args:
         decisions: run id → what would be done with the run.
-        begun: run id → where it was computed, for runs that were started.
+        in_progress: run id → where it was computed, for runs that were started.
         holder: name of this process, see `kdx.sweep.lease_holder`.
         patience: seconds that a run waits for others after a process last computed it.
         if_changed: what to do after that with a run that was started under other conditions.
     """
-    refused = {record.conditions: record.refusals[holder] for record in begun.values() if holder in record.refusals}
+    refused = {
+        record.conditions: record.refusals[holder] for record in in_progress.values() if holder in record.refusals
+    }
     first: dict[int, Decision] = {}
     last: dict[int, Decision] = {}
     for run_id, decision in decisions.items():
-        record = begun.get(run_id)
+        record = in_progress.get(run_id)
         if record is None or decision.record is None:
             first[run_id] = decision
             continue

@@ -12,13 +12,13 @@ from typing import Any, BinaryIO
 from kdx.cell_code import code_of_evaluation
 from kdx.data.corpus import load_corpus
 from kdx.errors import AccessError, DatabaseError, KdxError, StorageError
-from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
+from kdx.grid.evaluations import EvaluationRequest, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
 from kdx.grid.spec import CellSpec, read_plain
 from kdx.metrics import METRICS
 from kdx.run_files.files import RunFile, content, final_weights
 from kdx.store import evaluations, reading
 from kdx.store.database import Database
-from kdx.store.evaluations import Made
+from kdx.store.evaluations import EvaluationResult
 from kdx.store.records import DocumentRecord, RunState
 from kdx.sweep.messages import SignsOfLife, Work, describe_error
 from kdx.training.checkpoint import unpacked
@@ -48,8 +48,8 @@ def make_evaluations(work: Work, channel: socket.socket, database: Database, sto
     if record.state is not RunState.COMPLETED:
         return
     spec = CellSpec.model_validate(read_plain(work.spec))
-    asked = [resolve_evaluation(spec, _asked(text)) for text in work.evaluations]
-    planned = [evaluation for evaluation in asked if weights or evaluation.metric]
+    wanted = [resolve_evaluation(spec, _request(text)) for text in work.evaluations]
+    planned = [evaluation for evaluation in wanted if weights or evaluation.metric]
     data = reading.origins_of(database, [work.run_id])[work.run_id].data
     evaluator: Evaluator | None = None
     with _alone_with(Path(work.folder).parent / weights.folder / weights.name if weights else None, stop, signs):
@@ -66,7 +66,7 @@ def make_evaluations(work: Work, channel: socket.socket, database: Database, sto
                 raise  # the fault is in the machine, not in this evaluation
             except Exception as error:
                 sha256 = weights.sha256 if weights else None
-                result = Made(evaluation.id, evaluation.settings, sha256, error=describe_error(error))
+                result = EvaluationResult(evaluation.id, evaluation.settings, sha256, error=describe_error(error))
                 signs.note(f"cannot be evaluated ({_described(evaluation)}): {result.error}")
             evaluations.record(database, work.run_id, result)
             signs.alive()
@@ -97,8 +97,8 @@ def _locked(file: BinaryIO) -> bool:
     return True
 
 
-def _asked(text: str) -> AskedEvaluation:
-    return AskedEvaluation("", EvaluationSettings.model_validate(json.loads(text)))
+def _request(text: str) -> EvaluationRequest:
+    return EvaluationRequest("", EvaluationSettings.model_validate(json.loads(text)))
 
 
 def _evaluator(
@@ -113,10 +113,10 @@ def _evaluator(
     return Evaluator(spec, work.seed, state, corpus, stop=stop, alive=signs.alive)
 
 
-def _made(evaluator: Evaluator, evaluation: ResolvedEvaluation, weights: RunFile) -> Made:
+def _made(evaluator: Evaluator, evaluation: ResolvedEvaluation, weights: RunFile) -> EvaluationResult:
     outcome = evaluator.evaluate(evaluation)
     documents = outcome.documents
-    return Made(
+    return EvaluationResult(
         settings_id=evaluation.id,
         settings=evaluation.settings,
         weights_sha256=weights.sha256,
@@ -130,7 +130,7 @@ def _made(evaluator: Evaluator, evaluation: ResolvedEvaluation, weights: RunFile
     )
 
 
-def _scored(evaluation: ResolvedEvaluation, database: Database, run_id: int, data: str | None) -> Made:
+def _scored(evaluation: ResolvedEvaluation, database: Database, run_id: int, data: str | None) -> EvaluationResult:
     """Score the translations that the run's own test has kept."""
     assert evaluation.metric is not None
     outputs = reading.outputs_of(database, [run_id], "test/translations").get(run_id)
@@ -142,7 +142,7 @@ def _scored(evaluation: ResolvedEvaluation, database: Database, run_id: int, dat
     if not isinstance(definition := metric.definition(), str):
         raise KdxError(f"definition() of {evaluation.metric} gives no text")
     code = code_of_evaluation(evaluation)
-    return Made(
+    return EvaluationResult(
         settings_id=evaluation.id,
         settings=evaluation.settings,
         weights_sha256=None,

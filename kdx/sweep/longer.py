@@ -56,7 +56,7 @@ def shorter_runs(database: Database, files: Path, wanted: Iterable[PlannedRun]) 
         alike = {key: spec for key, spec in known.items() if _apart_from_steps(spec) in planned}
         records = reading.recorded(database, alike, seeds).values() if alike else ()
         completed = [each for each in records if each.state is RunState.COMPLETED and each.search_id is None]
-        made = reading.origins_of(database, [record.id for record in completed])
+        origins = reading.origins_of(database, [record.id for record in completed])
     shorter: dict[RunKey, Shorter] = {}
     for record in sorted(completed, key=lambda record: int(alike[record.cell_id]["training"]["steps"])):
         spec = alike[record.cell_id]
@@ -64,14 +64,14 @@ def shorter_runs(database: Database, files: Path, wanted: Iterable[PlannedRun]) 
             steps = each.cell.spec.training.steps
             if each.seed != record.seed or record.invalidated or not spec["training"]["steps"] < steps:
                 continue
-            new = _judged(Training.model_validate(spec["training"]), each.cell.spec, record, made[record.id], files)
+            new = _judged(Training.model_validate(spec["training"]), each.cell.spec, record, origins[record.id], files)
             # Of several that do not serve, the longest has its reason said.
             if each.key not in shorter or shorter[each.key].first_step <= new.first_step:
                 shorter[each.key] = new
     return shorter
 
 
-def _judged(before: Training, spec: CellSpec, record: RunRecord, made: Provenance, files: Path) -> Shorter:
+def _judged(before: Training, spec: CellSpec, record: RunRecord, origin: Provenance, files: Path) -> Shorter:
     there = f"run {record.id} of {before.steps:,} steps"
     kept = max((file.shared_step or 0 for file in files_of(files, record)), default=0)
     if before.schedule is Schedule.COSINE:
@@ -80,9 +80,9 @@ def _judged(before: Training, spec: CellSpec, record: RunRecord, made: Provenanc
         why = "it kept no state, as --keep-state does"
     elif kept > spec.training.shared_steps:
         why = f"its rates differ from step {spec.training.shared_steps:,} on"
-    elif made.changes:
-        why = f"it is not bit-exact: {made.changes}"
-    elif made.modules != code_of(spec).modules:
+    elif origin.changes:
+        why = f"it is not bit-exact: {origin.changes}"
+    elif origin.modules != code_of(spec).modules:
         why = "the code of its training has changed since"
     else:
         return Shorter(record, f"continues from step {kept:,} of {there}", kept)

@@ -568,4 +568,4 @@ def _group(run: PlannedRun) -> str:
 
 
 def _components_of(evaluations: Iterable[ResolvedEvaluation]) -> dict[str, str]:
-    return {word: sha256 for evaluation in evaluations for word, sha256 in evaluation.asked.components.items()}
+    return {word: sha256 for evaluation in evaluations for word, sha256 in evaluation.request.components.items()}

@@ -66,7 +66,7 @@ class Searching:
     @property
     def done(self) -> bool:
         """Whether every search has all its trials, as of the last look."""
-        return self.ended >= self.asked
+        return self.ended >= self.total
 
     @property
     def ended(self) -> int:
@@ -74,7 +74,7 @@ class Searching:
         return sum(len(self._ended(key)) for key in self._cells)
 
     @property
-    def asked(self) -> int:
+    def total(self) -> int:
         """Number of trials that the plan asks for."""
         return sum(_search(cell).tuning.trials for cell in self._cells.values())
 

@@ -11,7 +11,7 @@ from kdx.cell_code import evaluation_code_of
 from kdx.grid.load import load_grid
 from kdx.store import evaluations, reading
 from kdx.store.database import open_database
-from kdx.store.evaluations import Made
+from kdx.store.evaluations import EvaluationResult
 
 WIDE = "evaluations: {wide: {beam: [2, 3]}}\n"
 
@@ -75,7 +75,9 @@ def test_failed_evaluations_are_tried_again_when_that_is_asked(ran):
     with open_database(DB, write=True) as database:
         for number, evaluation in enumerate(load_grid("grid.yaml").evaluations_of(run.cell_id)):
             error = "boom" if number else None
-            evaluations.record(database, run.id, Made(evaluation.id, evaluation.settings, None, error=error))
+            evaluations.record(
+                database, run.id, EvaluationResult(evaluation.id, evaluation.settings, None, error=error)
+            )
     plan = json.loads(typed("plan", "grid.yaml", "--json").stdout)["runs"]
     assert [(run["action"], run["reason"]) for run in plan] == [
         ("skip", "completed, validation score 1.000; 1 evaluation failed")
@@ -130,7 +132,9 @@ def test_evaluations_of_other_code_are_told_and_stay(ran):
     with open_database(DB, write=True) as database:
         for evaluation, code in ((first, now), (second, now | {"kdx.models.beam": "0" * 64})):
             origin, metrics = {"code": code}, {"loss": 1.0}
-            evaluations.record(database, 1, Made(evaluation.id, evaluation.settings, "b" * 64, origin, metrics=metrics))
+            evaluations.record(
+                database, 1, EvaluationResult(evaluation.id, evaluation.settings, "b" * 64, origin, metrics=metrics)
+            )
     said = typed("evaluate", "grid.yaml").output
     assert "note: the code of 1 evaluation has changed since: kdx.models.beam; kdx retry" in said
     with open_database(DB, write=False) as database:

@@ -115,7 +115,7 @@ def test_while_it_removes_nobody_can_claim_a_run(runs, monkeypatch):
 
 def test_programs_get_json(runs):
     rows = json.loads(typed("gc", "--json", "--keep", "selected").stdout)
-    assert [(row["rule"], len(row["files"]), row["asked"], row["removed"]) for row in rows] == [
+    assert [(row["rule"], len(row["files"]), row["chosen"], row["removed"]) for row in rows] == [
         ("checkpoints", 1, True, False),
         ("leftovers", 0, True, False),
         ("not_selected", 1, True, False),

@@ -205,7 +205,7 @@ def test_several_sweeps_make_one_table_of_all_their_cells() -> None:
         result = typed("report", *named, "--format", "markdown")
         assert "| exponential | 28.50 (1) |\n| rbf | 32.50 (31.33 ± 1.13, n = 3) |\n| linear | – |\n" in result.stdout
         assert "Cells are of the sweeps nightly and tuesday." in result.stdout
-        assert result.stderr == "3 cells: 2 with a score, 1 hole; next: kdx resume nightly && kdx resume tuesday\n"
+        assert result.stderr == "3 cells: 2 with a score, 1 missing; next: kdx resume nightly && kdx resume tuesday\n"
 
 
 @pytest.mark.usefixtures("days")

@@ -84,7 +84,7 @@ def test_gc_removes_what_was_submitted_once_the_jobs_are_gone_and_the_sweep_is_d
 
     def listed() -> list[str]:
         (found,) = (rule for rule in json.loads(typed("gc", "--json").stdout) if rule["rule"] == "submissions")
-        assert found["asked"] and not found["removed"]
+        assert found["chosen"] and not found["removed"]
         return found["files"]
 
     assert listed() == []  # a job is in the queue

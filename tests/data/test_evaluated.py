@@ -6,7 +6,7 @@ import pytest
 from kdx.data.corpus import load_corpus
 from kdx.data.evaluated import evaluated_corpus
 from kdx.errors import KdxError
-from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
+from kdx.grid.evaluations import EvaluationRequest, EvaluationSettings, resolve_evaluation
 from kdx.grid.spec import CellSpec
 from kdx.vocabulary import Split
 
@@ -24,7 +24,7 @@ def read(task: str, **settings):
     """The corpus of a cell, and that of an evaluation of it."""
     spec = CellSpec.model_validate({"task": task, **CELLS[task]})
     corpus = load_corpus(spec.task, spec.data)
-    asked = AskedEvaluation("one", EvaluationSettings.model_validate(settings))
+    asked = EvaluationRequest("one", EvaluationSettings.model_validate(settings))
     return corpus, evaluated_corpus(spec, resolve_evaluation(spec, asked), corpus)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
+from kdx.grid.evaluations import EvaluationRequest, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
 from kdx.grid.identity import cell_id
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
@@ -21,7 +21,7 @@ def cell(task: str = "prediction", **settings) -> CellSpec:
 
 
 def resolved(spec: CellSpec, name: str = "one", **settings) -> ResolvedEvaluation:
-    return resolve_evaluation(spec, AskedEvaluation(name, EvaluationSettings.model_validate(settings)))
+    return resolve_evaluation(spec, EvaluationRequest(name, EvaluationSettings.model_validate(settings)))
 
 
 def test_every_setting_is_reported_and_what_is_not_asked_for_is_as_in_the_test():
@@ -99,7 +99,7 @@ def load(text: str, grid: str = GRID) -> Plan:
 
 def test_a_list_makes_one_evaluation_of_each_value():
     plan = load("evaluations:\n  longer: {length: [128, 256], streams: [2, 4]}\n  again: {}\n")
-    assert [(one.name, one.settings.asked) for one in plan.evaluations] == [
+    assert [(one.name, one.settings.plain) for one in plan.evaluations] == [
         *(("longer", {"length": length, "streams": streams}) for length in (128, 256) for streams in (2, 4)),
         ("again", {}),
     ]
@@ -137,4 +137,4 @@ def test_what_some_cells_can_be_is_asked_of_these_alone():
 def test_in_a_grid_of_two_tasks_each_has_its_own():
     text = "tasks: {translation: {}, prediction: {}}\nevaluations: {far: {length: 256}, wide: {beam: 4}}\n"
     plan = load(text, "name: one\ndata: {corpus: text}\n")
-    assert [[one.asked.name for one in plan.evaluations_of(cell.id)] for cell in plan.cells] == [["wide"], ["far"]]
+    assert [[one.request.name for one in plan.evaluations_of(cell.id)] for cell in plan.cells] == [["wide"], ["far"]]

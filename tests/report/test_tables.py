@@ -75,7 +75,7 @@ def test_a_validation_metric_leaves_the_places_of_cells_that_another_chose_empty
 
 def test_a_metric_that_was_not_recorded_leaves_a_hole() -> None:
     table = table_of(*scored("a", (29.0, 31.0)), tables=[{"name": "ppl", "rows": ["kernel"], "metric": "perplexity"}])
-    assert (only(table).state, only(table).summary) == (State.HOLE, None)
+    assert (only(table).state, only(table).summary) == (State.MISSING, None)
 
 
 def test_a_metric_leaves_the_places_of_another_task_empty() -> None:
@@ -203,7 +203,7 @@ def test_a_place_without_a_score_has_no_mark_whatever_its_seeds_scored() -> None
     cells = [cell(name, kernel=name) for name in ("rbf", "linear", "cosine")]
     hole = [run("cosine", seed, nan, 50.0 + seed, id=seed) for seed in range(2)]
     (table,) = tables(sweep(cells, [*seeded("rbf", 20.0, 20.1), *seeded("linear", 10.0, 10.1), *hole]))
-    assert [each.state for each in table.layout.cells] == [State.VALUE, State.VALUE, State.HOLE]
+    assert [each.state for each in table.layout.cells] == [State.VALUE, State.VALUE, State.MISSING]
     assert marks(table) == [
         Mark.BEST,
         None,

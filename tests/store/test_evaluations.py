@@ -5,18 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings
+from kdx.grid.evaluations import EvaluationRequest, EvaluationSettings
 from kdx.grid.plan import Plan
 from kdx.store import evaluations, reading
 from kdx.store.check import check
 from kdx.store.claims import claim
 from kdx.store.database import Database, open_database
-from kdx.store.evaluations import Made
+from kdx.store.evaluations import EvaluationResult
 from kdx.store.recording import RunWriter
 from kdx.store.records import CODE, DocumentRecord, Provenance
 from kdx.store.schema import bits_of
 
-MADE = Made(
+MADE = EvaluationResult(
     "a" * 32,
     {"length": 128, "split": "test"},
     "b" * 64,
@@ -27,7 +27,7 @@ MADE = Made(
     {"loss": "mean"},
     {"loss": 0.1, "perplexity": math.nan, "other": -0.0},
 )
-FAILED = Made("c" * 32, {"length": 9}, None, error="too long")
+FAILED = EvaluationResult("c" * 32, {"length": 9}, None, error="too long")
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def _record(address: str, run: int) -> bool:
 
 
 def test_what_a_sweep_asks_for_is_kept_with_its_grid(database, sweep_id, plan_of):
-    asked = AskedEvaluation("longer", EvaluationSettings(length=128))
+    asked = EvaluationRequest("longer", EvaluationSettings(length=128))
     evaluations.ask_for(database, sweep_id, Plan("a", (), (), evaluations=(asked,)))
     asked_for = [{"name": "longer", "settings": {"length": 128}}]
     assert reading.load_sweep(database).grid == {**plan_of().grid, "evaluations": asked_for}

@@ -6,14 +6,14 @@ from functools import partial
 import pytest
 from grids import TINY
 
-from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings
+from kdx.grid.evaluations import EvaluationRequest, EvaluationSettings
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
 from kdx.run_files.files import files_beside, folder_of
 from kdx.store import claims, evaluations, reading, recording
 from kdx.store.database import open_database
-from kdx.store.evaluations import Made
+from kdx.store.evaluations import EvaluationResult
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep.blocked import Pause
 from kdx.sweep.decide import Action, Decision, decide, decisions_in, lacks_evaluations
@@ -122,7 +122,7 @@ def test_of_a_paused_cell_nothing_is_begun_and_what_is_under_way_goes_on(recorde
         assert first.reason == "paused: 2 runs of its cell failed alike: ValueError in weight (my_kernels.py)"
 
 
-BEAMS = tuple(AskedEvaluation("beams", EvaluationSettings(beam=beam)) for beam in (2, 4, 4))
+BEAMS = tuple(EvaluationRequest("beams", EvaluationSettings(beam=beam)) for beam in (2, 4, 4))
 EVALUATED = replace(PLAN, evaluations=BEAMS)
 NARROW, WIDE, _ = (one.id for one in EVALUATED.evaluations_of("a"))
 
@@ -182,7 +182,7 @@ def test_what_is_evaluated_and_which_weights_are_left_decides(tmp_path, evaluate
         assert (decision.action, other.action) == (Action.EVALUATE, Action.START)
         assert [one.settings["beam"] for one in decision.missing] == [2, 3]
         assert lacks_evaluations(database, reading.load_sweep(database))
-        evaluations.record(database, first.id, Made(decision.missing[0].id, {}, None, metrics={}))
+        evaluations.record(database, first.id, EvaluationResult(decision.missing[0].id, {}, None, metrics={}))
         assert [one.settings["beam"] for one in decisions_in(database, evaluated_plan)[0].missing] == [3]
         weights.unlink()
         assert decisions_in(database, evaluated_plan)[0].action is Action.SKIP

@@ -5,13 +5,13 @@ from grids import TINY
 from sqlalchemy import update
 
 from kdx.cell_code import code_of, evaluation_code_of
-from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
+from kdx.grid.evaluations import EvaluationRequest, EvaluationSettings, resolve_evaluation
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.run_files.files import files_beside, folder_of
 from kdx.store import claims, evaluations, reading, recording, remarks
 from kdx.store.database import Database
-from kdx.store.evaluations import Made
+from kdx.store.evaluations import EvaluationResult
 from kdx.store.records import EvaluationRecord, Provenance, RunState
 from kdx.store.schema import attempt
 from kdx.sweep.forecast import Basis
@@ -108,7 +108,9 @@ def test_an_evaluation_names_the_modules_that_changed_under_it(tmp_path, databas
     now = dict(evaluation_code_of(cell.spec).modules)
     first, second = plan.evaluations_of(cell.id)
     for one, code in ((first, now), (second, now | {"kdx.models.beam": "0" * 64})):
-        evaluations.record(database, 1, Made(one.id, one.settings, "b" * 64, {"code": code}, metrics={"loss": 1.0}))
+        evaluations.record(
+            database, 1, EvaluationResult(one.id, one.settings, "b" * 64, {"code": code}, metrics={"loss": 1.0})
+        )
     one, other = forecast_plan(database, plan).runs
     assert (one.status, one.changed) == (RunStatus.REUSED, ())
     assert one.changed_evaluations == {second.id: ("kdx.models.beam",)} and other.changed_evaluations == {}
@@ -178,7 +180,7 @@ def test_code_that_a_cell_does_not_use_makes_it_not_stale():
 def test_an_evaluation_is_stale_by_its_own_code_and_not_by_that_of_the_training():
     spec = load_grid("quickstart").cells[0].spec
     same, other, missing = (
-        resolve_evaluation(spec, AskedEvaluation("", EvaluationSettings(beam=beam))) for beam in (2, 3, 4)
+        resolve_evaluation(spec, EvaluationRequest("", EvaluationSettings(beam=beam))) for beam in (2, 3, 4)
     )
     now = dict(evaluation_code_of(spec).modules)
     evaluation = "kdx.training.evaluation"

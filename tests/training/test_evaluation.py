@@ -4,7 +4,7 @@ import pytest
 from runs import cell
 
 from kdx.data.corpus import load_corpus
-from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
+from kdx.grid.evaluations import EvaluationRequest, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
 from kdx.training.determinism import reseed
@@ -28,7 +28,7 @@ def evaluator(spec: CellSpec, stop: StopRequest | None = None, heard: list | Non
 
 
 def asked(spec: CellSpec, **settings) -> ResolvedEvaluation:
-    return resolve_evaluation(spec, AskedEvaluation("one", EvaluationSettings.model_validate(settings)))
+    return resolve_evaluation(spec, EvaluationRequest("one", EvaluationSettings.model_validate(settings)))
 
 
 def test_what_else_is_asked_changes_no_bit(spec, data_home):

@@ -12,7 +12,7 @@ from runs import cell
 from kdx.data.corpus import load_corpus
 from kdx.data.documents import Documents
 from kdx.data.vocabulary import END
-from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
+from kdx.grid.evaluations import EvaluationRequest, EvaluationSettings, resolve_evaluation
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
 from kdx.tasks.difficulty import EDGES, slice_names
@@ -45,7 +45,7 @@ def outcome_of(spec: CellSpec, **settings) -> EvaluationOutcome:
     reseed(0, "weights")
     weights = TASKS[spec.task].of(spec, corpus).model.state_dict()
     evaluator = Evaluator(spec, 0, weights, corpus, stop=StopRequest(), alive=lambda: None)
-    return evaluator.evaluate(resolve_evaluation(spec, AskedEvaluation("", EvaluationSettings(**settings))))
+    return evaluator.evaluate(resolve_evaluation(spec, EvaluationRequest("", EvaluationSettings(**settings))))
 
 
 @pytest.mark.parametrize("task", ["translation", "prediction", *OF_TASKS])

@@ -88,18 +88,18 @@ def _read(document: Document, at: int, number: str | None, command: str) -> Quot
         raise KdxError(f"`{command}` has no number directly before it", hint="put it directly behind its number")
     place, _, figure = command.partition(" # ")
     try:
-        asked, unknown = _TRACE.parse_known_intermixed_args(shlex.split(place)[2:])
+        options, unknown = _TRACE.parse_known_intermixed_args(shlex.split(place)[2:])
         if unknown:
             raise ValueError(unknown)
-        table, row = asked.names[:2]
-        (column,) = asked.names[2:] or (None,)
+        table, row = options.names[:2]
+        (column,) = options.names[2:] or (None,)
     except (ValueError, ArgumentError) as error:
         allowed = "kdx trace TABLE ROW [COLUMN] [--sweep SWEEP] [--tables FILE] [# FIGURE]"
         raise KdxError(f"`{command}` names no place of a table", allowed=allowed) from error
     which = figure.strip() or Figure.SCORE
     if which not in [*Figure]:
         raise KdxError(f"`{command}`: there is no figure `{which}`", allowed=[*Figure])
-    made_by = MadeBy(tuple(asked.sweep), tables=asked.tables)
+    made_by = MadeBy(tuple(options.sweep), tables=options.tables)
     return Quoted(document, at, number, made_by, table, row, column, Figure(which))
 
 

@@ -97,8 +97,8 @@ def _series(name: str, curve: CurveRecord, direction: Direction | None) -> Serie
         low, high = (extreme(finite, key=lambda point: point[1]) for extreme in (min, max))
         best = {None: None, Direction.MIN: low, Direction.MAX: high}[direction]
         facts["last"] = f"{finite[-1][1]:#.4g}"
-        of = {"best": best} if best else {"lowest": low, "highest": high}
-        facts |= {head: f"{value:#.4g} at {at:,}" for head, (at, value) in of.items()}
+        extremes = {"best": best} if best else {"lowest": low, "highest": high}
+        facts |= {head: f"{value:#.4g} at {at:,}" for head, (at, value) in extremes.items()}
     if lost:
         facts["not finite"] = f"{len(lost):,} step{'' if len(lost) == 1 else 's'} from {lost[0]:,}"
     return Series(name, tuple(Point(at, value, value, value) for at, value in finite), facts, best)

@@ -55,7 +55,8 @@ class RecordedRuns:
         for sweep in sweeps:
             for evaluated in evaluated_cells(sweep):
                 earlier = self._evaluated.get(evaluated.record.id, evaluated)
-                self._evaluated[evaluated.record.id] = replace(evaluated, made={**earlier.made, **evaluated.made})
+                by_run = {**earlier.by_run, **evaluated.by_run}
+                self._evaluated[evaluated.record.id] = replace(evaluated, by_run=by_run)
             winners, rule = searched_cells(sweep), rule_of(sweep.grid)
             for cell in sweep.cells:
                 # A cell that one sweep searched and another planned is compared with both kinds.

@@ -32,7 +32,7 @@ class State(StrEnum):
     """What a place of a table shows: a score, nothing yet, or why no run has a score."""
 
     VALUE = "value"
-    HOLE = "hole"
+    MISSING = "missing"
     DIVERGED = RunState.DIVERGED.value
     OUT_OF_MEMORY = "out of memory"
     FAILED = RunState.FAILED.value
@@ -190,7 +190,7 @@ class Cell:
         """The cell as some of its seeds make it, by their mean."""
         seeds = tuple(seed for seed in self.seeds if seed.seed in kept)
         summary = summarise([seed.score for seed in seeds if seed.score is not None])
-        state = State.VALUE if summary else State.HOLE
+        state = State.VALUE if summary else State.MISSING
         return replace(self, seeds=seeds, summary=summary, state=state, shown=Shown.MEAN)
 
     @property
@@ -362,10 +362,10 @@ def _without_value(states: Mapping[RunState, int], memory: int) -> State:
         states: state → number of runs that are not excluded from reports.
     """
     if states[RunState.COMPLETED]:
-        return State.HOLE
+        return State.MISSING
     if states[RunState.DIVERGED]:
         return State.DIVERGED
     failed = states[RunState.FAILED]
     if not failed or failed < sum(states.values()):
-        return State.HOLE
+        return State.MISSING
     return State.OUT_OF_MEMORY if memory == failed else State.FAILED

@@ -24,23 +24,25 @@ class EvaluatedCell:
     """The cell as it was read; its id is that of the cell with the beginning of the evaluation's behind it."""
     cell_id: str
     evaluation: ResolvedEvaluation
-    made: Mapping[int, EvaluationRecord]
-    """Run id → what was made of it."""
+    by_run: Mapping[int, EvaluationRecord]
+    """Run id → its evaluation."""
 
     @cached_property
     def metrics(self) -> dict[int, dict[str, float]]:
         """Run id → metric, named as a test's → value."""
-        return {run: {f"test/{name}": value for name, value in made.metrics.items()} for run, made in self.made.items()}
+        return {
+            run: {f"test/{name}": value for name, value in each.metrics.items()} for run, each in self.by_run.items()
+        }
 
     @property
     def failed(self) -> frozenset[int]:
         """Ids of the runs whose evaluation failed."""
-        return frozenset(run for run, made in self.made.items() if made.error is not None)
+        return frozenset(run for run, each in self.by_run.items() if each.error is not None)
 
     @property
     def documents(self) -> dict[int, DocumentRecord]:
         """Run id → what it measured by document; runs for which that is not recorded are left out."""
-        return {run: made.documents for run, made in self.made.items() if made.documents}
+        return {run: each.documents for run, each in self.by_run.items() if each.documents}
 
 
 def evaluated_cells(sweep: SweepRecord) -> tuple[EvaluatedCell, ...]:
@@ -60,7 +62,8 @@ def evaluated_cells(sweep: SweepRecord) -> tuple[EvaluatedCell, ...]:
             with meant_by({**spec.components, **request.recorded}), suppress(KdxError):
                 evaluation = resolve_evaluation(spec, request)
                 labels, as_read = evaluated(cell.labels, cell.spec, evaluation)
-                made = {run: known[evaluation.id] for run, known in sweep.evaluations.items() if evaluation.id in known}
-                record = replace(cell, id=f"{cell.id}-{evaluation.id[:8]}", labels=labels, spec=as_read)
-                evaluations.append(EvaluatedCell(record, cell.id, evaluation, made))
+                key = evaluation.id
+                by_run = {run: known[key] for run, known in sweep.evaluations.items() if key in known}
+                record = replace(cell, id=f"{cell.id}-{key[:8]}", labels=labels, spec=as_read)
+                evaluations.append(EvaluatedCell(record, cell.id, evaluation, by_run))
     return tuple(evaluations)

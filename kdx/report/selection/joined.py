@@ -56,7 +56,7 @@ def joined(sweeps: Sequence[SweepRecord]) -> SweepRecord:
         runs=tuple(runs[id] for id in sorted(runs)),
         metrics={id: metrics for part in parts for id, metrics in part.metrics.items()},
         provenance={id: origin for part in parts for id, origin in part.provenance.items()},
-        evaluations={id: made for part in parts for id, made in part.evaluations.items()},
+        evaluations={id: each for part in parts for id, each in part.evaluations.items()},
         documents={id: sums for part in parts for id, sums in part.documents.items()},
         joins=parts,
         searches=tuple({(search.id, search.wanted): search for part in parts for search in part.searches}.values()),

@@ -65,8 +65,8 @@ def _said_once(sheet: Sheet) -> Sheet:
     Numbers that happen to be the same stay: another seed would bring their column back.
     """
     columns = [*zip(sheet.headers, *sheet.rows, strict=True)] if len(sheet.rows) > 1 else []
-    told = [at < sheet.names or header in ("n", "unit") for at, (header, *_) in enumerate(columns)]
-    same = {at: str(column[1]) for at, column in enumerate(columns) if told[at] and len({*column[1:]}) == 1}
+    repeatable = [at < sheet.names or header in ("n", "unit") for at, (header, *_) in enumerate(columns)]
+    same = {at: str(column[1]) for at, column in enumerate(columns) if repeatable[at] and len({*column[1:]}) == 1}
     kept = [at for at in range(len(sheet.headers)) if at not in same]
     facts = (f"{sheet.headers[at]} {'= ' * text[:1].isdecimal()}{text}" for at, text in same.items())
     return replace(

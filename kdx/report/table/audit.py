@@ -86,8 +86,8 @@ def audit(
     """
     meant = {*layout.row_factors, *layout.column_factors}
     edited = _edited(sweep.provenance.values())
-    made = [evaluation for cell in layout.evaluations.values() for evaluation in cell.made.values()]
-    edited_since = _edited(evaluation.provenance for evaluation in made if evaluation.provenance)
+    evaluations = [each for cell in layout.evaluations.values() for each in cell.by_run.values()]
+    edited_since = _edited(evaluation.provenance for evaluation in evaluations if evaluation.provenance)
     excluded = by_cell(run for run in sweep.runs if run.invalidated is not None)
     unequal = list(_not_compared(groups, traits, baseline_of, sweep))
     for group in groups:
@@ -228,8 +228,8 @@ def _conditions(
 
 def _facts_of_evaluation(cell: Cell, evaluated: EvaluatedCell, edited: Collection[str]) -> Iterator[tuple[str, str]]:
     """The data, code and environment of a cell's evaluations."""
-    made = (evaluated.made.get(seed.run_id) for seed in cell.seeds if seed.score is not None)
-    origins = [evaluation.provenance for evaluation in made if evaluation and evaluation.provenance]
+    evaluations = (evaluated.by_run.get(seed.run_id) for seed in cell.seeds if seed.score is not None)
+    origins = [evaluation.provenance for evaluation in evaluations if evaluation and evaluation.provenance]
     for topic, value in _conditions(origins, edited, evaluated.record.spec.word("training.precision")):
         yield f"{topic} of evaluations", value
 

@@ -23,7 +23,7 @@ _MEANINGS = {
     "first step",
     State.OUT_OF_MEMORY: "out of memory k/n: the memory of k of n seeds did not suffice",
     State.FAILED: "failed k/n: k of n seeds ended with an error",
-    State.HOLE: "–: no score yet",
+    State.MISSING: "–: no score yet",
     PRUNED: "pruned k/n: k of n seeds were stopped after a validation, before their last step; they have no test "
     "score, and no mean counts them",
     State.INVALIDATED: "invalidated k/n: the runs of k of n seeds were excluded from reports with kdx invalidate; "
@@ -102,7 +102,7 @@ def definitions(layout: Layout, provenance: Mapping[int, Provenance]) -> Iterato
     for at, cell in layout.places.items():
         evaluated = layout.evaluations.get(cell.id)
         if evaluated:
-            recorded = [(made.definitions or {}).get(cell.metric.name) for made in evaluated.made.values()]
+            recorded = [(each.definitions or {}).get(cell.metric.name) for each in evaluated.by_run.values()]
         else:
             origins = (provenance.get(seed.run_id) for seed in cell.seeds)
             recorded = [(origin.definitions or {}).get(cell.metric.recorded) for origin in origins if origin]

@@ -187,7 +187,7 @@ def _published(table: Table, published: PublishedComparison) -> dict[str, Any]:
             **_place(table, pair.at),
             **taken(pair, "metric tables published note ours same_corpus better_by=gain scale=metric.unit"),
             "published_state": State.DIVERGED.value if pair.published is None else "value",
-            "ours_state": "diverged" if pair.diverged else "hole" if pair.ours is None else "value",
+            "ours_state": "diverged" if pair.diverged else "missing" if pair.ours is None else "value",
             "places": {"published": pair.places[0], "ours": pair.places[1]} if pair.places else None,
         }
         for pair in published.pairs

@@ -123,18 +123,18 @@ class Postgresql(Database):
 
         @event.listens_for(engine, "checkin")
         def give_back(driver: psycopg.Connection[Any] | None, entry: ConnectionPoolEntry) -> None:
-            if driver is not None and (driver.closed or not getattr(self._keeps, "one", False)):
+            if driver is not None and (driver.closed or not getattr(self._keeps, "connection", False)):
                 entry.invalidate()
 
         return engine
 
     @contextmanager
     def connected(self) -> Iterator[None]:
-        self._keeps.one = True
+        self._keeps.connection = True
         try:
             yield
         finally:
-            self._keeps.one = False
+            self._keeps.connection = False
             self.disconnect()
 
     def _connect(self) -> "psycopg.Connection[Any]":

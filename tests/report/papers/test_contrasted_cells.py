@@ -26,7 +26,7 @@ from claimed import (
 )
 from sweeps import cell, run, seeded, sweep
 
-from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
+from kdx.grid.evaluations import EvaluationRequest, EvaluationSettings, resolve_evaluation
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.papers.contrasted_cells import (
     SHOWN_FACTORS,
@@ -300,7 +300,9 @@ def lengths(*scores: Mapping[str, Sequence[float]]) -> SweepRecord:
         values = seeded(record.id, *[5.0 + seed for seed in range(len(of_length["128"]))])
         runs += values
         for each in requests:
-            result = resolve_evaluation(spec, AskedEvaluation("l", EvaluationSettings.model_validate(each["settings"])))
+            result = resolve_evaluation(
+                spec, EvaluationRequest("l", EvaluationSettings.model_validate(each["settings"]))
+            )
             for trained, score in zip(values, of_length[str(result.settings["length"])], strict=True):
                 numbers = {"loss": log(score), "perplexity": score}
                 kept = EvaluationRecord(result.id, result.settings, 0.0, 9, {}, None, numbers)

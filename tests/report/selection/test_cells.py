@@ -27,11 +27,11 @@ def cell_from(*runs: RunRecord, task: str = "translation", **options: object) ->
     [
         ([run("a", 0, 1.0, 2.0), run("a", 1, state=DIVERGED), run("a", 2, state=FAILED)], State.VALUE),
         ([run("a", 0, state=DIVERGED), run("a", 1, state=FAILED), run("a", 2, state=PENDING)], State.DIVERGED),
-        ([run("a", 0, state=FAILED), run("a", 1, state=PENDING)], State.HOLE),
+        ([run("a", 0, state=FAILED), run("a", 1, state=PENDING)], State.MISSING),
         ([run("a", 0, state=FAILED), run("a", 1, state=FAILED, error=MEMORY)], State.FAILED),
         ([run("a", seed, state=FAILED, error=MEMORY) for seed in (0, 1)], State.OUT_OF_MEMORY),
-        ([run("a", 0, nan, 2.0)], State.HOLE),
-        ([], State.HOLE),
+        ([run("a", 0, nan, 2.0)], State.MISSING),
+        ([], State.MISSING),
     ],
 )
 def test_what_stands_where_no_score_does(runs: list[RunRecord], state: State) -> None:
@@ -187,7 +187,7 @@ def test_a_seed_whose_runs_are_out_of_tables_is_missing() -> None:
     assert (alone.state, alone.value, alone.scores) == (State.INVALIDATED, None, {})
     diverged = run("a", 0, state=RunState.DIVERGED)._replace(invalidated="a wrong rate")
     assert (cell_from(diverged).state, cell_from(diverged).diverged) == (State.INVALIDATED, 0)
-    assert cell_from(diverged, run("a", 1, state=RunState.PENDING)).state is State.HOLE
+    assert cell_from(diverged, run("a", 1, state=RunState.PENDING)).state is State.MISSING
     assert cell_from(diverged, run("a", 1, state=RunState.FAILED)).state is State.FAILED
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sweeps import cell, scored, sweep
 
-from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
+from kdx.grid.evaluations import EvaluationRequest, EvaluationSettings, resolve_evaluation
 from kdx.grid.load import load_grid
 from kdx.grid.plan import TableSpec
 from kdx.report.figures.charts import plotted
@@ -35,7 +35,7 @@ def evaluated_sweep(scores: Mapping[tuple[int, int], float], **table: object) ->
     evaluations: dict[int, dict[str, EvaluationRecord]] = {}
     for (run, length), score in scores.items():
         settings = EvaluationSettings(length=length)
-        result = resolve_evaluation(known, AskedEvaluation("x", settings))
+        result = resolve_evaluation(known, EvaluationRequest("x", settings))
         metrics = {"perplexity": score, "loss": score / 10}
         kept = EvaluationRecord(result.id, result.settings, 0.0, length, {"perplexity": f"at {length}"}, None, metrics)
         evaluations.setdefault(run, {})[result.id] = kept
@@ -80,7 +80,7 @@ def test_an_evaluation_that_failed_is_said_to_have_failed():
 
     assert shown(with_failed(0)) == [(State.VALUE, {State.FAILED: 1}, 1)] * 2
     # Seed 0 does not stand in for seed 1, which the validation selected.
-    assert shown(with_failed(1)) == [(State.HOLE, {State.FAILED: 1}, 1)] * 2
+    assert shown(with_failed(1)) == [(State.MISSING, {State.FAILED: 1}, 1)] * 2
     assert shown(with_failed(0, 1)) == [(State.FAILED, {State.FAILED: 2}, 1)] * 2
 
 
@@ -158,7 +158,7 @@ def test_what_seeds_can_show_at_two_lengths_is_a_range() -> None:
     for (run, length), score in {**SCORES, (10, 128): 8.0, (11, 128): 9.5, (10, 256): 6.1, (11, 256): 6.9}.items():
         known = cells[run // 10].spec.known
         assert known
-        result = resolve_evaluation(known, AskedEvaluation("x", EvaluationSettings(length=length)))
+        result = resolve_evaluation(known, EvaluationRequest("x", EvaluationSettings(length=length)))
         kept = EvaluationRecord(result.id, result.settings, 0.0, length, {}, None, {"perplexity": score})
         evaluations.setdefault(run, {})[result.id] = kept
     record = replace(record, grid={**record.grid, "evaluations": ASKED}, evaluations=evaluations)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeps import cell, run, seeded, sweep
 
-from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
+from kdx.grid.evaluations import EvaluationRequest, EvaluationSettings, resolve_evaluation
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.tuning import Pruner, Sampler
 from kdx.report.sheets.notes import caption
@@ -303,7 +303,7 @@ def evaluated(*of_seeds: tuple[Provenance, Provenance | None]) -> dict[str, dict
     known = records[0].spec.known
     assert known
     requests = EvaluationSettings.model_validate(LONGER["settings"])
-    each = resolve_evaluation(known, AskedEvaluation("longer", requests))
+    each = resolve_evaluation(known, EvaluationRequest("longer", requests))
     results, provenance = {}, {}
     for index, trained in enumerate(runs):
         values = of_seeds[index] if index < len(of_seeds) else (TRAINED, TRAINED)

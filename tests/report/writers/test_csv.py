@@ -62,7 +62,7 @@ def test_a_place_without_a_score_is_empty_and_says_why() -> None:
     runs = [run("a", 0, state=RunState.DIVERGED), run("a", 1, state=RunState.FAILED)]
     first, second = written(sweep(cells, runs, axes=["kernel"]))
     assert (first["state"], first["diverged"], first["failed"], first["planned"]) == ("diverged", "1", "1", "2")
-    assert second["state"] == "hole"
+    assert second["state"] == "missing"
     assert first["score"] == first["mean"] == first["run"] == second["score"] == second["better_by"] == ""
 
 

@@ -12,7 +12,7 @@ import pytest
 from browser import Browser
 from sweeps import cell, run, seeded, sweep
 
-from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
+from kdx.grid.evaluations import EvaluationRequest, EvaluationSettings, resolve_evaluation
 from kdx.report.figures.charts import AttentionMap
 from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper
 from kdx.report.papers.verdicts import answers
@@ -453,7 +453,7 @@ def evaluated() -> SweepRecord:
     evaluations: dict[int, dict[str, EvaluationRecord]] = {}
     for planned in EVALUATIONS:
         settings = EvaluationSettings.model_validate(planned["settings"])
-        evaluation = resolve_evaluation(spec, AskedEvaluation("longer", settings))
+        evaluation = resolve_evaluation(spec, EvaluationRequest("longer", settings))
         for trained in runs:
             numbers = {"loss": 1.0 + trained.seed / 10, "perplexity": 4.0 + trained.seed}
             recorded = EvaluationRecord(evaluation.id, evaluation.settings, 0.0, 9, {}, None, numbers)

@@ -84,7 +84,7 @@ class Live(TypedDict, total=False):
     lists: Sequence[Mapping[str, Any]]
     """Each with `title`, `headers` and `rows` of `Linked`."""
     report: Markup
-    made: str
+    version: str
     """Changes when the report does."""
 
 
@@ -124,8 +124,8 @@ def _report(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> dict
     sections += [{"id": "runs", "title": "Runs"}] if cells else []
     origins = sweep.provenance
     # Evaluations are of cells and runs that count once.
-    made = [runs[run_id] for run_id in {seed.run_id for cell, _ in cells.values() for seed in cell.seeds}]
-    states = Counter(run.state.value if run.invalidated is None else INVALIDATED for run in made)
+    counted = [runs[run_id] for run_id in {seed.run_id for cell, _ in cells.values() for seed in cell.seeds}]
+    states = Counter(run.state.value if run.invalidated is None else INVALIDATED for run in counted)
     count = len({layouts[key].trained(cell) for key, (cell, _) in cells.items()})
     return {
         "lead": f"{count} cell{'' if count == 1 else 's'}"
