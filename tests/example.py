@@ -1,7 +1,8 @@
 """Makes runs.db.example of the database that `make evidence` trains: `python -m tests.example DATABASE`.
 
 It leaves out what no table needs, for its size in the repository: the curves of the learning rate, which follows from
-the cell and the step, and the translations of all runs but those of Table 1 of Tsai et al. (2019).
+the cell and the step, and the translations of all runs but those of Table 1 of Tsai et al. (2019). Grids are named from
+the root of the repository, wherever that was.
 """
 
 import shutil
@@ -10,7 +11,8 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-EXAMPLE = Path(__file__).parents[1] / "runs.db.example"
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "runs.db.example"
 WITH_TRANSLATIONS = "tsai2019/table1-mini"
 
 
@@ -25,6 +27,9 @@ def make(database: Path, example: Path = EXAMPLE) -> None:
                  WHERE sweep.name = ?)""",
             (WITH_TRANSLATIONS,),
         )
+        from_root = (f'"file": "{ROOT}/', '"file": "')
+        for table in ("sweep", "plan"):
+            connection.execute(f"UPDATE {table} SET grid = replace(grid, ?, ?)", from_root)
         connection.execute("VACUUM")
 
 
