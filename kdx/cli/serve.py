@@ -76,7 +76,7 @@ class _Kept(NamedTuple):
     """A part of a report, and when it may be made anew."""
 
     part: Markup
-    version: str
+    revision: str
     """A hash of the runs that it was made of, and of how far they were."""
     until: float
 
@@ -125,7 +125,7 @@ class Pages:
     def _sweep(self, database: Database, name: str, *, whole: bool) -> str:
         sweep_named(database, name)
         status = next(each for each in statuses(database) if each.summary.name == name)
-        part, version = self._part(f"sweep {name}", database, name, self._report, whole=whole)
+        part, revision = self._part(f"sweep {name}", database, name, self._report, whole=whole)
         total = sum(status.summary.counts.values())
         ended = sum(count for state, count in status.summary.counts.items() if state in ENDED)
         left = time_left(status)
@@ -148,14 +148,14 @@ class Pages:
             total=total,
             lists=lists,
             report=part,
-            version=version,
+            revision=revision,
         )
 
     def _claims(self, database: Database, name: str, *, whole: bool) -> str:
-        part, version = self._part(f"claims {name}", database, name, self._verdicts, whole=whole)
+        part, revision = self._part(f"claims {name}", database, name, self._verdicts, whole=whole)
         links = [*_LINKS, (name, _address("sweep", name))]
         lead = "No paper that comes with kdx has a claim that these runs test." if whole and not part else ""
-        return live_page(f"Claims, by the runs of {name}", links, lead=lead, report=part, version=version)
+        return live_page(f"Claims, by the runs of {name}", links, lead=lead, report=part, revision=revision)
 
     def _run(self, database: Database, run_id: int, *, whole: bool) -> str:
         shown = shown_run(database, run_id)
@@ -169,7 +169,7 @@ class Pages:
             links,
             texts=[("Record", "\n".join(shown.lines())), ("Log", log)],
             report=curves_part(plots) if whole else Markup(),
-            version=f"{shown.record['step']} {shown.record['state']}",
+            revision=f"{shown.record['step']} {shown.record['state']}",
         )
 
     def _part(
@@ -184,17 +184,17 @@ class Pages:
         """Return a part of a report, and what it was made of; only a `whole` page has it made."""
         recorded = runs(database, sweep_named(database, name))
         now = [(run.id, run.state, run.progress_step, run.invalidated) for run in recorded]
-        version = hashlib.sha256(repr(now).encode()).hexdigest()[:16]
+        revision = hashlib.sha256(repr(now).encode()).hexdigest()[:16]
         kept = self._kept.get(key)
-        if kept and (kept.version == version or self._clock() < kept.until):
-            return (kept.part if whole else Markup()), kept.version
+        if kept and (kept.revision == revision or self._clock() < kept.until):
+            return (kept.part if whole else Markup()), kept.revision
         if not whole:
-            return Markup(), version
+            return Markup(), revision
         began = self._clock()
         part = make(database, name)
         took = self._clock() - began
-        self._kept[key] = _Kept(part, version, self._clock() + max(LEAST_AGE, 10 * took))
-        return part, version
+        self._kept[key] = _Kept(part, revision, self._clock() + max(LEAST_AGE, 10 * took))
+        return part, revision
 
     def _report(self, database: Database, name: str) -> Markup:
         loaded = LoadedReport(database, MadeBy((name,), None), self._context)

@@ -50,10 +50,10 @@ def test_a_sweep_at_work_is_seen_to_grow_in_a_browser(terminal, browser: Browser
         assert browser.value("document.querySelector('#report h2').textContent").startswith("kernels <b>")
         rows = "[...document.querySelector('#progress table').tBodies[0].rows]"
         steps = f"{rows}.map((row) => +row.cells[1].textContent)"
-        before, version = browser.value(steps), browser.value("document.getElementById('report').dataset.version")
+        before, revision = browser.value(steps), browser.value("document.getElementById('report').dataset.revision")
         browser.value("document.querySelector('#report details').open = true")
         wait_until(lambda: min(browser.value(steps), default=0) > max(before))
-        wait_until(lambda: browser.value("document.getElementById('report').dataset.version") != version)
+        wait_until(lambda: browser.value("document.getElementById('report').dataset.revision") != revision)
         assert browser.value("document.querySelector('#report details').open") is True
         wait_until(lambda: browser.value("document.querySelectorAll('#report .curves .mark-line path[d]').length") >= 4)
         asked = [address for address in browser.requests() if address.startswith("http")]

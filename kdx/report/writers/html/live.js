@@ -41,8 +41,8 @@ async function refresh() {
     const fresh = await part(`${location.pathname}?progress`);
     replace("progress", fresh);
     replace("texts", fresh);
-    const version = fresh.getElementById("report")?.dataset.version;
-    if (version !== document.getElementById("report").dataset.version) replace("report", await part(location.pathname));
+    const revision = fresh.getElementById("report")?.dataset.revision;
+    if (revision !== document.getElementById("report").dataset.revision) replace("report", await part(location.pathname));
     silent.textContent = "";
   } catch (error) {
     silent.textContent = error instanceof TypeError ? "kdx serve does not answer" : error.message;

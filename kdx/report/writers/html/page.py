@@ -84,7 +84,7 @@ class Live(TypedDict, total=False):
     lists: Sequence[Mapping[str, Any]]
     """Each with `title`, `headers` and `rows` of `Linked`."""
     report: Markup
-    version: str
+    revision: str
     """Changes when the report does."""
 
 
