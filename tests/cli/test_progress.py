@@ -278,7 +278,7 @@ def test_the_display_appears_on_a_terminal_only(monkeypatch, terminal, kind):
 class _Search:
     """What the display reads of a search."""
 
-    asked, ended, runs_left = 50, 12, 76
+    total, ended, runs_left = 50, 12, 76
 
 
 def test_a_search_is_counted_in_trials(capsys, monkeypatch):

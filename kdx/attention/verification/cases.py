@@ -5,6 +5,7 @@ custom. The tokens are random with a fixed seed.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import product
 from types import MappingProxyType
@@ -12,6 +13,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 from kdx.attention.families import FAMILIES
 from kdx.attention.interfaces import (
@@ -45,6 +48,29 @@ AXES: Mapping[str, type[Word]] = {
 WIDTH, HEADS, TOKENS = 16, 2, 9
 # Enough for several blocks, and for causal sums over the features of every kernel that has a map.
 LONG_BATCH, LONG = 2, 320
+
+
+class _MasksAsQueries(TorchFunctionMode):
+    """Turns a float32 mask into float64 where the queries are.
+
+    A scheme may compute in float32 what it computes from integers. Beside float64 queries torch 2.13 reads such a mask
+    wrongly on a CPU without AVX-512, and the scheme, whose runs are in float32, would be refused for that.
+    """
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        mask = kwargs.get("attn_mask")
+        if function is F.scaled_dot_product_attention and mask is not None and mask.is_floating_point():
+            kwargs = {**kwargs, "attn_mask": mask.to(torch.promote_types(mask.dtype, args[0].dtype))}
+        return function(*args, **kwargs)
+
+
+def _readable_masks(module: KernelAttention) -> AbstractContextManager[object]:
+    # Those of kdx have the format of the attention, and the mode would take a quarter of the time.
+    custom = any(not type(part).__module__.startswith(("kdx.", "torch.")) for part in module.modules())
+    return _MasksAsQueries() if custom else nullcontext()
 
 
 class Finding(NamedTuple):
@@ -129,7 +155,7 @@ def findings_of(
     variants = [(name, {**choices, **options}) for name, choices in _variants(kind)]
     _, choices = variants[-1]
     module, x = build("cpu", choices), draw("cpu", 2, TOKENS, WIDTH)
-    with torch_left_alone("when it computes"):
+    with torch_left_alone("when it computes"), _readable_masks(module):
         rehearse(module, x, past=_is_causal(choices), classes=[kind])
     checked = set() if checked is None else checked
     short, long = x.to(device), draw(device, LONG_BATCH, LONG, WIDTH)
@@ -153,7 +179,7 @@ def held(
     """Check the properties that apply to a variant, on tokens (B, T, M)."""
     for known in PROPERTIES:
         if known.long is long and (causal or not known.causal):
-            with torch_left_alone("when it computes"):
+            with torch_left_alone("when it computes"), _readable_masks(module):
                 error = known.error(module, x)
             if error is not None:
                 yield Finding(known.name, name, error, known.tolerance)
