@@ -116,7 +116,7 @@ def test_an_evaluation_whose_connection_is_lost_is_recorded_once(
     database: Database, sweep_id: int, monkeypatch, at: str
 ):
     start(database).complete(1.0, 4, 2.0, {}, 4)
-    made = evaluations.Made("a" * 32, {"length": 9}, None, environment={"cpu": "x"}, metrics={"bleu": 3.0})
+    made = evaluations.EvaluationResult("a" * 32, {"length": 9}, None, environment={"cpu": "x"}, metrics={"bleu": 3.0})
     with cut(monkeypatch, at) as counted:
         evaluations.record(database, 1, made)
     assert counted.done == 1
