@@ -49,15 +49,15 @@ def gc(
         refuse_stranger(database)
         files = files_beside(database.location)
         # Slurm is asked before the database is locked: it may take a minute, and jobs that have ended stay so.
-        over = list(_over(database))
+        ended = list(_ended(database))
         # While the database is locked nobody claims, plans or ends a run, so the decisions stay valid.
         with database.write() if apply else nullcontext():
             files_by_rule = removable(inventory(database), _selected(database), listing(files))
-            files_by_rule[RetentionRule.SUBMISSIONS] = [file for each in over for file in files_of(files, each)]
+            files_by_rule[RetentionRule.SUBMISSIONS] = [file for each in ended for file in files_of(files, each)]
             for rule in rules if apply else ():
                 for file in files_by_rule[rule]:
                     remove(files, file, leave_word=rule is not RetentionRule.UNKNOWN)
-            for submission in over if apply else ():
+            for submission in ended if apply else ():
                 remove_empty(submission)
     record = [
         {
@@ -81,7 +81,7 @@ def gc(
         say("nothing was removed, and by these rules nothing would be")
 
 
-def _over(database: Database) -> Iterator[Submission]:
+def _ended(database: Database) -> Iterator[Submission]:
     """Return submissions whose jobs have left Slurm's queue, of sweeps that are removed or have nothing left to do."""
     submissions = submitted(database)
     if not submissions:

@@ -81,8 +81,8 @@ def trace(
         again = kdx_command("trace", table, traced.row, traced.column, options=f"{options}{context.options} --grid")
         say(f"compute this cell again with: {again} > {AGAIN}.yaml && kdx sweep {AGAIN}.yaml --db {AGAIN}.db")
     else:
-        asked = [table, row, *([column] if column else [])]
-        rest = kdx_command("trace", *asked, options=f"{options}{context.options} --full")
+        place = [table, row, *([column] if column else [])]
+        rest = kdx_command("trace", *place, options=f"{options}{context.options} --full")
         say(f"all settings, data and attempts with: {rest}")
 
 

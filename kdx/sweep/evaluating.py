@@ -61,7 +61,7 @@ def make_evaluations(work: Work, channel: socket.socket, database: Database, sto
                 else:
                     assert weights is not None
                     evaluator = evaluator or _evaluator(spec, work, weights, data, stop, signs)
-                    result = _made(evaluator, evaluation, weights)
+                    result = _computed(evaluator, evaluation, weights)
             except (AccessError, DatabaseError, StorageError):
                 raise  # the fault is in the machine, not in this evaluation
             except Exception as error:
@@ -113,7 +113,7 @@ def _evaluator(
     return Evaluator(spec, work.seed, state, corpus, stop=stop, alive=signs.alive)
 
 
-def _made(evaluator: Evaluator, evaluation: ResolvedEvaluation, weights: RunFile) -> EvaluationResult:
+def _computed(evaluator: Evaluator, evaluation: ResolvedEvaluation, weights: RunFile) -> EvaluationResult:
     outcome = evaluator.evaluate(evaluation)
     documents = outcome.documents
     return EvaluationResult(

@@ -212,7 +212,7 @@ def _described(kind: Any, plural: bool = False) -> str:
         return f"a mapping of {_described(inner[0], plural=True)} to {_described(inner[1], plural=True)}"
     if hasattr(kind, "_fields"):
         fields = kind.__annotations__.items()
-        inner_words = ((name, " | ".join(kind) if isinstance(kind, EnumType) else "") for name, kind in fields)
+        inner_words = ((name, " | ".join(choices) if isinstance(choices, EnumType) else "") for name, choices in fields)
         return f"tuples ({', '.join(f'{name}: {words}' if words else name for name, words in inner_words)})"
     if kind in _NAMED:
         return "texts" if plural and kind is str else _NAMED[kind]

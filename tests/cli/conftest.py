@@ -26,7 +26,9 @@ def terminal(tmp_path, data_home):
     """Somebody in an empty folder."""
     from terminal import Terminal
 
-    return Terminal(tmp_path, data_home)
+    opened = Terminal(tmp_path, data_home)
+    yield opened
+    opened.close()
 
 
 @pytest.fixture

@@ -32,6 +32,17 @@ class Terminal:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("KDX_", "PYTHON"))}
         path = f"{KDX.parent}:{os.environ['PATH']}"
         self.environment = kept | {"KDX_DATA": str(data_home), "PATH": path, "TERM": "xterm", "COLUMNS": "100"}
+        self._started: list[subprocess.Popen[str]] = []
+
+    def close(self) -> None:
+        """Kill what a test that failed has left at work, since it would slow the others."""
+        left = [process for process in self._started if process.poll() is None]
+        for process in left:
+            process.kill()
+            process.wait()
+        for worker in self.workers() if left else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
 
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text)
@@ -53,9 +64,11 @@ class Terminal:
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         """kdx at work, its messages going to `messages`."""
         with (self.folder / "messages").open("w") as messages:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 [KDX, *arguments], cwd=self.folder, env=self.environment, stderr=messages, stdout=subprocess.PIPE
             )
+        self._started.append(process)
+        return process
 
     def messages(self) -> str:
         return (self.folder / "messages").read_text()
