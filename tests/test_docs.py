@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -218,3 +219,17 @@ def test_the_example_leaves_out_what_its_page_says(tmp_path):
         for connection in map(sqlite3.connect, (example.EXAMPLE, again))
     ]
     assert rows[0] == rows[1]
+
+
+def test_the_example_names_no_folder_of_the_machine_that_trained_it(tmp_path):
+    trained, again = tmp_path / "trained.db", tmp_path / "again.db"
+    shutil.copy(example.EXAMPLE, trained)
+    with closing(sqlite3.connect(trained)) as connection, connection:
+        connection.execute("UPDATE plan SET grid = replace(grid, ?, ?)", ('"file": "', f'"file": "{ROOT}/'))
+    example.make(trained, again)
+    for path in (example.EXAMPLE, again):
+        with closing(sqlite3.connect(path)) as connection:
+            grids = connection.execute("SELECT grid FROM sweep UNION ALL SELECT grid FROM plan").fetchall()
+        files = {json.loads(grid)["file"] for (grid,) in grids}
+        assert len(files) == 22
+        assert all(not Path(file).is_absolute() and (ROOT / file).is_file() for file in files)
